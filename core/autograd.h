@@ -1,0 +1,230 @@
+// Reverse-mode automatic differentiation, recorded as the program runs.
+//
+// Note [Order of backward]. Nodes are numbered as they are made, so an input's node always has a
+// lower number than its consumers. Backward keeps a heap of the nodes that have a gradient and runs
+// the highest number first: every node runs once, after all its consumers, without recursion and
+// without a search for an order.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <initializer_list>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace norma {
+
+class BackwardContext;
+
+// What autograd knows of an op. One constant an op, in core/ops/<op>.cpp, listed in ops/list.h.
+struct OpInfo {
+  const char* name;
+  // Computes the gradients of the inputs. A primitive op writes it with ops, so that it can be
+  // differentiated again; a fused op calls a kernel.
+  void (*backward)(BackwardContext&);
+  // Fused ops alone: the same function built from primitives. `attrs` are the node's. It is the
+  // test oracle, and is differentiated in the op's place when a graph of the gradient is wanted.
+  // A fused op saves all its inputs, in order, before anything else.
+  Tensor (*composed)(std::span<const Tensor> inputs, const void* attrs) = nullptr;
+};
+
+// --- Gradient mode. ----------------------------------------------------------------------------
+[[nodiscard]] bool grad_enabled();
+
+// No recording within its scope, on this thread.
+class NoGrad {
+ public:
+  NoGrad();
+  ~NoGrad();
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
+
+ private:
+  bool before_;
+};
+
+// Recording (again) within its scope, on this thread.
+class EnableGrad {
+ public:
+  EnableGrad();
+  ~EnableGrad();
+  EnableGrad(const EnableGrad&) = delete;
+  EnableGrad& operator=(const EnableGrad&) = delete;
+
+ private:
+  bool before_;
+};
+
+// --- Running backward. -------------------------------------------------------------------------
+struct BackwardOptions {
+  bool retain_graph = false;  // keep what the graph saved, to run it again
+};
+
+// Adds d(sum outputs . grad_outputs) / d leaf to the grad() of every leaf below the outputs.
+// An undefined grad_output means 1 for an output of one element. Throws Error if an output is not
+// part of a graph, if the graph was released, or if a saved tensor was changed in place.
+void backward(std::span<const Tensor> outputs, std::span<const Tensor> grad_outputs = {},
+              BackwardOptions options = {});
+void backward(const Tensor& output, const Tensor& grad_output = {}, BackwardOptions options = {});
+
+struct GradOptions {
+  bool create_graph = false;  // record the gradient, so that it can be differentiated again
+  bool retain_graph = false;  // implied by create_graph
+  bool allow_unused = false;  // an input that the outputs do not depend on gives an undefined Tensor
+};
+
+// The gradients of the outputs with respect to `inputs` (leaves or results), without touching
+// grad(). Throws Error as backward() does, and for an unused input unless allowed.
+[[nodiscard]] std::vector<Tensor> grad(std::span<const Tensor> outputs,
+                                       std::span<const Tensor> inputs, GradOptions options = {},
+                                       std::span<const Tensor> grad_outputs = {});
+[[nodiscard]] std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs,
+                                       GradOptions options = {});
+
+// Calls `hook` with the whole gradient of `tensor` in every backward pass; what it returns takes
+// the gradient's place (an undefined Tensor leaves it). Returns an id for remove_hook.
+using Hook = std::function<Tensor(const Tensor& grad)>;
+int register_hook(const Tensor& tensor, Hook hook);
+void remove_hook(const Tensor& tensor, int id);
+
+// Nodes that exist now, in all threads.
+[[nodiscard]] std::int64_t live_nodes();
+
+// --- Recording an op. --------------------------------------------------------------------------
+// One input of a node: the node that made it, or a leaf, or nothing where no gradient is wanted.
+struct Edge {
+  Ref<Node> node;
+  int output = 0;
+  Ref<TensorImpl> leaf;
+  Shape shape;
+  DType dtype = DType::f32;
+  [[nodiscard]] bool wanted() const { return node || leaf; }
+};
+
+// A tensor that a node keeps for its backward, with the version it had.
+struct Saved {
+  Tensor tensor;  // outside of the graph if it is the node's own output
+  std::uint64_t version = 0;
+  int own_output = -1;  // its index if it is an output of the node itself
+};
+
+class Node : public RefCounted<Node> {
+ public:
+  static constexpr std::size_t kAttrBytes = 160;
+
+  std::uint64_t id = 0;
+  const OpInfo* op = nullptr;
+  std::vector<Edge> inputs;
+  std::vector<Saved> saved;
+  int num_outputs = 1;
+  bool released = false;
+  alignas(16) std::byte attrs[kAttrBytes];
+
+  // State of the backward pass that runs now; see autograd.cpp.
+  std::vector<Tensor> pending;
+  std::uint64_t pass = 0;
+  bool needed = false;
+  std::unique_ptr<Hooks> hooks;
+
+  Node();
+  ~Node();
+  static void destroy(Node* node);  // iterative: see Note [Freeing a graph]
+};
+
+namespace detail {
+// Makes the node; returns null if nothing is to be recorded.
+Node* record_node(const OpInfo& op, std::span<Tensor> outputs, std::span<const Tensor> inputs,
+                  std::span<const Tensor> saved);
+[[nodiscard]] bool should_record(std::span<const Tensor> inputs);
+}  // namespace detail
+
+struct NoAttrs {};
+
+// Links `outputs` to `inputs` through `op`, if gradients are on and an input wants one. `saved`
+// lists what backward reads; an output may be among them. Throws Error if the op has no backward.
+template <class Attrs = NoAttrs>
+void record(const OpInfo& op, std::span<Tensor> outputs, std::span<const Tensor> inputs,
+            std::span<const Tensor> saved, const Attrs& attrs = {}) {
+  static_assert(std::is_trivially_copyable_v<Attrs> && sizeof(Attrs) <= Node::kAttrBytes);
+  if (Node* node = detail::record_node(op, outputs, inputs, saved)) {
+    std::memcpy(node->attrs, &attrs, sizeof(Attrs));
+  }
+}
+template <class Attrs = NoAttrs>
+void record(const OpInfo& op, Tensor& output, std::initializer_list<Tensor> inputs,
+            std::initializer_list<Tensor> saved, const Attrs& attrs = {}) {
+  record(op, std::span<Tensor>(&output, 1),
+         std::span<const Tensor>(inputs.begin(), inputs.size()),
+         std::span<const Tensor>(saved.begin(), saved.size()), attrs);
+}
+
+// Where a backward kernel may write the gradient of an input.
+struct Destination {
+  Tensor tensor;            // of the input's shape
+  bool accumulate = false;  // true: add to what stands there; false: its content is undefined
+};
+
+// What a backward function reads and writes.
+class BackwardContext {
+ public:
+  BackwardContext(Node& node, class Engine& engine, bool create_graph)
+      : node_(node), engine_(engine), create_graph_(create_graph) {}
+
+  // The gradient of an output; undefined if nothing flowed to it (ops with several outputs).
+  [[nodiscard]] const Tensor& grad_output(int output = 0) const;
+  // Moves it out: if `exclusive` holds for it, its memory may be reused for the result.
+  [[nodiscard]] Tensor take_grad_output(int output = 0);
+  // True iff no other handle sees this memory.
+  [[nodiscard]] static bool exclusive(const Tensor& tensor);
+  // True iff the gradient of this input is wanted.
+  [[nodiscard]] bool needs(int input) const;
+  [[nodiscard]] int num_inputs() const { return static_cast<int>(node_.inputs.size()); }
+  [[nodiscard]] const Shape& input_shape(int input) const { return edge(input).shape; }
+  [[nodiscard]] DType input_dtype(int input) const { return edge(input).dtype; }
+  // What the op saved. Throws Error if it was changed in place since.
+  [[nodiscard]] Tensor saved(int index) const;
+  template <class Attrs>
+  [[nodiscard]] const Attrs& attrs() const {
+    return *reinterpret_cast<const Attrs*>(node_.attrs);
+  }
+  [[nodiscard]] bool create_graph() const { return create_graph_; }
+
+  // Hands over the gradient of an input; its shape must be the input's.
+  void set_grad(int input, Tensor grad);
+  // Memory for it, so that a kernel can write or add straight into a parameter's gradient. Only
+  // for kernels (never with create_graph). Call it once an input, and write all of it.
+  [[nodiscard]] Destination destination(int input);
+
+ private:
+  [[nodiscard]] const Edge& edge(int input) const {
+    return node_.inputs[static_cast<std::size_t>(input)];
+  }
+  Node& node_;
+  Engine& engine_;
+  bool create_graph_;
+};
+
+// Insides of a tensor. Only autograd.cpp and tensor.cpp look here.
+struct TensorImpl : RefCounted<TensorImpl> {
+  Ref<Storage> storage;
+  std::int64_t offset_bytes = 0;
+  std::int64_t numel = 0;
+  Shape shape;
+  DType dtype = DType::f32;
+  bool requires_grad = false;  // leaves alone; a result requires a gradient iff it has a node
+  int output = 0;
+  Ref<Node> node;
+  Tensor grad;
+  Tensor grad_buffer;
+  std::atomic_flag lock = ATOMIC_FLAG_INIT;  // guards grad while threads share a leaf
+  std::unique_ptr<Hooks> hooks;
+
+  TensorImpl();
+  ~TensorImpl();
+};
+
+}  // namespace norma

@@ -1,0 +1,66 @@
+// Parallel loops with results that do not depend on the number of threads.
+//
+// Note [Fixed chunks]. Work is cut by the size of the problem, never by the number of threads: a
+// loop over n items runs as ceil(n / grain) chunks, and whatever a chunk sums is combined in the
+// order of the chunks. So the same program gives the same bits with 1, 2 or 8 threads.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace norma {
+
+// Threads that parallel_for uses; at least 1.
+[[nodiscard]] int num_threads();
+// Sets it for the whole process. Throws Error below 1. More than the cores is allowed.
+void set_num_threads(int n);
+// True iff the program was built with OpenMP; without it every loop runs on the calling thread.
+[[nodiscard]] bool has_threads();
+// True iff the calling thread is inside a parallel_for; a nested loop runs on the calling thread.
+[[nodiscard]] bool in_parallel();
+
+namespace detail {
+// Runs body(context, chunk) for every chunk in 0..chunks-1, on several threads.
+void run_chunks(std::int64_t chunks, void (*body)(void* context, std::int64_t chunk), void* context);
+}  // namespace detail
+
+// Calls f(begin, end) for [0, grain), [grain, 2 grain), ... up to n. See Note [Fixed chunks].
+// `grain` must depend on the problem alone. An exception thrown by f is rethrown to the caller.
+template <class F>
+void parallel_for(std::int64_t n, std::int64_t grain, F&& f) {
+  if (n <= 0) return;
+  if (grain < 1) grain = 1;
+  const std::int64_t chunks = (n + grain - 1) / grain;
+  if (chunks == 1 || num_threads() == 1 || in_parallel()) {
+    for (std::int64_t b = 0; b < n; b += grain) f(b, std::min(n, b + grain));
+    return;
+  }
+  struct Context {
+    F& f;
+    std::int64_t n, grain;
+  } context{f, n, grain};
+  detail::run_chunks(
+      chunks,
+      [](void* c, std::int64_t chunk) {
+        auto& k = *static_cast<Context*>(c);
+        k.f(chunk * k.grain, std::min(k.n, (chunk + 1) * k.grain));
+      },
+      &context);
+}
+
+// Sum over chunks of f(begin, end) -> T, combined in the order of the chunks.
+template <class T, class F>
+[[nodiscard]] T parallel_sum(std::int64_t n, std::int64_t grain, F&& f) {
+  if (n <= 0) return T{};
+  if (grain < 1) grain = 1;
+  std::vector<T> partial(static_cast<std::size_t>((n + grain - 1) / grain));
+  parallel_for(n, grain, [&](std::int64_t b, std::int64_t e) {
+    partial[static_cast<std::size_t>(b / grain)] = f(b, e);
+  });
+  T sum{};
+  for (const T& p : partial) sum += p;
+  return sum;
+}
+
+}  // namespace norma
