@@ -1,0 +1,21 @@
+#include "core/ops/cast.h"
+
+#include "core/autograd.h"
+#include "core/kernels/convert.h"
+
+namespace norma {
+
+extern const OpInfo cast_op;
+const OpInfo cast_op{"cast", [](BackwardContext& ctx) {
+                       if (ctx.needs(0)) ctx.set_grad(0, to(ctx.grad_output(), ctx.input_dtype(0)));
+                     }};
+
+Tensor to(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  Tensor y = Tensor::empty(x.shape(), dtype);
+  kernels::convert(x.dtype(), x.raw(), dtype, y.mutable_raw(), x.numel());
+  if (is_floating(x.dtype()) && is_floating(dtype)) record(cast_op, y, {x}, {});
+  return y;
+}
+
+}  // namespace norma
