@@ -1,0 +1,85 @@
+// Loads, stores and sums of the last lanes of a run, for the vector kernels. Include it behind
+// hwy/highway.h in a file that is compiled once an instruction set.
+#if defined(NORMA_KERNELS_TAIL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef NORMA_KERNELS_TAIL_INL_H_
+#undef NORMA_KERNELS_TAIL_INL_H_
+#else
+#define NORMA_KERNELS_TAIL_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace norma::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// for (i = 0; i < n; ++i) v[i] = p[i]; the other lanes are 0, and their memory is not read.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> LoadTail(D d, const T* HWY_RESTRICT p, std::int64_t n) {
+#if HWY_MEM_OPS_MIGHT_FAULT
+  HWY_ALIGN T buffer[hn::MaxLanes(d)] = {};
+  std::memcpy(buffer, p, static_cast<std::size_t>(n) * sizeof(T));
+  return hn::Load(d, buffer);
+#else
+  return hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(n)), d, p);
+#endif
+}
+
+// for (i = 0; i < n; ++i) p[i] = v[i];
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void StoreTail(hn::Vec<D> v, D d, T* HWY_RESTRICT p, std::int64_t n) {
+#if HWY_MEM_OPS_MIGHT_FAULT
+  HWY_ALIGN T buffer[hn::MaxLanes(d)];
+  hn::Store(v, d, buffer);
+  std::memcpy(p, buffer, static_cast<std::size_t>(n) * sizeof(T));
+#else
+  hn::BlendedStore(v, hn::FirstN(d, static_cast<std::size_t>(n)), d, p);
+#endif
+}
+
+template <class D>
+HWY_INLINE hn::TFromD<D> SumLanes(D d, hn::Vec<D> v) {
+  return hn::GetLane(hn::SumOfLanes(d, v));
+}
+
+template <class D>
+HWY_INLINE hn::TFromD<D> MaxLane(D d, hn::Vec<D> v) {
+  return hn::GetLane(hn::MaxOfLanes(d, v));
+}
+
+// Elements that are summed in the type itself; the sums of these blocks are added in f64.
+constexpr std::int64_t kBlock = 4096;
+
+// double s = 0; for (i = 0; i < n; ++i) s += f(x[i]);
+template <class D, class T, class F>
+HWY_INLINE double SumOf(D d, const T* HWY_RESTRICT x, std::int64_t n, const F& f) {
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  double total = 0;
+  for (std::int64_t b = 0; b < n; b += kBlock) {
+    const std::int64_t end = HWY_MIN(n, b + kBlock);
+    auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+    std::int64_t i = b;
+    for (; i + 4 * lanes <= end; i += 4 * lanes) {
+      s0 = hn::Add(s0, f(hn::LoadU(d, x + i)));
+      s1 = hn::Add(s1, f(hn::LoadU(d, x + i + lanes)));
+      s2 = hn::Add(s2, f(hn::LoadU(d, x + i + 2 * lanes)));
+      s3 = hn::Add(s3, f(hn::LoadU(d, x + i + 3 * lanes)));
+    }
+    for (; i + lanes <= end; i += lanes) s0 = hn::Add(s0, f(hn::LoadU(d, x + i)));
+    if (i < end) {
+      const auto last = hn::FirstN(d, static_cast<std::size_t>(end - i));
+      s1 = hn::Add(s1, hn::IfThenElseZero(last, f(LoadTail(d, x + i, end - i))));
+    }
+    total += static_cast<double>(SumLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+  }
+  return total;
+}
+
+}  // namespace norma::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggle
