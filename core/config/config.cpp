@@ -1,0 +1,104 @@
+#include "core/config/config.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace norma::config {
+namespace {
+
+void collect(const Type& type, std::vector<const FamilyType*>& out) {
+  for (const Type* part : type.parts()) collect(*part, out);
+  if (const StructType* s = type.as_struct()) {
+    for (const Field& f : s->fields()) collect(f.type(), out);
+  }
+  const FamilyType* family = type.as_family();
+  if (!family || std::find(out.begin(), out.end(), family) != out.end()) return;
+  out.push_back(family);
+  for (const auto& member : family->members()) collect(*member.description().as_struct(), out);
+}
+
+// A cell of a table: its bars would end it.
+std::string cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string table(const StructType& type) {
+  if (type.fields().empty()) return "No keys.\n";
+  std::string out = "| key | type | default | range | meaning |\n|---|---|---|---|---|\n";
+  for (const Field& f : type.fields()) {
+    const std::string standard =
+        f.limits.required ? "must be given"
+        : f.type().as_struct()
+            ? "see below"
+            : fmt::format("`{}`", f.type().write(f.member(type.defaults())).dump());
+    out += fmt::format("| `{}` | {} | {} | {} | {} |\n", f.key, cell(f.type().expected()),
+                       cell(standard), range_text(f.limits), cell(f.doc));
+  }
+  return out;
+}
+
+}  // namespace
+
+void read(const Type& type, const Json& json, void* target, const std::string& path,
+          std::string_view source) {
+  Problems problems;
+  type.read(json, target, path, {}, problems);
+  problems.raise(source);
+}
+
+Json schema(const Type& type, std::string_view title) {
+  Json definitions = Json::object();
+  SchemaParts parts{definitions};
+  Json body = type.schema(parts, {});
+  Json out = {{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", title}};
+  for (auto& [key, value] : body.items()) out[key] = value;
+  if (type.as_struct()) {
+    out["properties"]["$schema"] = Json{{"type", "string"}};
+    out["properties"]["extends"] =
+        Json{{"type", "string"},
+             {"description", "A file, relative to this one, that this one changes."}};
+    // What must be given may stand in the file that is extended.
+    if (out.contains("required")) {
+      out["anyOf"] = Json::array(
+          {Json{{"required", Json::array({"extends"})}}, Json{{"required", out["required"]}}});
+      out.erase("required");
+    }
+  }
+  out["$defs"] = std::move(definitions);
+  return out;
+}
+
+std::string markdown(const Type& type, std::string_view title) {
+  std::string out = fmt::format("# {}\n", title);
+  if (const StructType* s = type.as_struct()) {
+    out += "\n" + table(*s);
+    for (const Field& f : s->fields()) {
+      if (const StructType* inner = f.type().as_struct()) {
+        out += fmt::format("\n## `{}`\n\n{}\n\n{}", f.key, f.doc, table(*inner));
+      }
+    }
+  }
+  for (const FamilyType* family : families(type)) {
+    out += fmt::format("\n## {}\n\n{}\n", family->name(), family->doc());
+    for (const auto& member : family->members()) {
+      out += fmt::format("\n### `{}`\n\n{} Source: {}.\n\n{}", member.type, member.doc,
+                         member.source, table(*member.description().as_struct()));
+    }
+  }
+  return out;
+}
+
+std::vector<const FamilyType*> families(const Type& type) {
+  std::vector<const FamilyType*> out;
+  collect(type, out);
+  return out;
+}
+
+}  // namespace norma::config
