@@ -6,6 +6,7 @@
 // without a search for an order.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -74,7 +75,8 @@ void backward(const Tensor& output, const Tensor& grad_output = {}, BackwardOpti
 struct GradOptions {
   bool create_graph = false;  // record the gradient, so that it can be differentiated again
   bool retain_graph = false;  // implied by create_graph
-  bool allow_unused = false;  // an input that the outputs do not depend on gives an undefined Tensor
+  bool allow_unused =
+      false;  // an input that the outputs do not depend on gives an undefined Tensor
 };
 
 // The gradients of the outputs with respect to `inputs` (leaves or results), without touching
@@ -125,9 +127,10 @@ class Node : public RefCounted<Node> {
   alignas(16) std::byte attrs[kAttrBytes];
 
   // State of the backward pass that runs now; see autograd.cpp.
-  std::vector<Tensor> pending;
-  std::uint64_t pass = 0;
-  bool needed = false;
+  std::vector<Tensor> pending;         // the gradient of each output, as far as it has come
+  std::atomic<std::uint64_t> pass{0};  // the pass that uses this node, or 0
+  bool queued = false;                 // waits in the heap
+  bool needed = false;                 // a wanted gradient lies below it
   std::unique_ptr<Hooks> hooks;
 
   Node();
@@ -157,8 +160,7 @@ void record(const OpInfo& op, std::span<Tensor> outputs, std::span<const Tensor>
 template <class Attrs = NoAttrs>
 void record(const OpInfo& op, Tensor& output, std::initializer_list<Tensor> inputs,
             std::initializer_list<Tensor> saved, const Attrs& attrs = {}) {
-  record(op, std::span<Tensor>(&output, 1),
-         std::span<const Tensor>(inputs.begin(), inputs.size()),
+  record(op, std::span<Tensor>(&output, 1), std::span<const Tensor>(inputs.begin(), inputs.size()),
          std::span<const Tensor>(saved.begin(), saved.size()), attrs);
 }
 

@@ -24,7 +24,8 @@ class Error : public std::runtime_error {
 // Throws Error when a contract of the caller does not hold. Checked in every build.
 template <class... Args>
 void require(bool holds, fmt::format_string<Args...> text, Args&&... args) {
-  if (!holds) [[unlikely]] throw Error(fmt::format(text, std::forward<Args>(args)...));
+  if (!holds) [[unlikely]]
+    throw Error(fmt::format(text, std::forward<Args>(args)...));
 }
 
 }  // namespace norma

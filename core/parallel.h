@@ -22,7 +22,8 @@ void set_num_threads(int n);
 
 namespace detail {
 // Runs body(context, chunk) for every chunk in 0..chunks-1, on several threads.
-void run_chunks(std::int64_t chunks, void (*body)(void* context, std::int64_t chunk), void* context);
+void run_chunks(std::int64_t chunks, void (*body)(void* context, std::int64_t chunk),
+                void* context);
 }  // namespace detail
 
 // Calls f(begin, end) for [0, grain), [grain, 2 grain), ... up to n. See Note [Fixed chunks].

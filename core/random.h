@@ -39,9 +39,9 @@ class RandomStream {
   explicit RandomStream(RandomKey key, std::uint64_t first_block = 0)
       : key_(key), counter_(first_block) {}
   [[nodiscard]] std::uint32_t next_u32();
-  [[nodiscard]] double uniform();                      // [0, 1)
-  [[nodiscard]] double normal();                       // N(0, 1), Box-Muller
-  [[nodiscard]] std::int64_t below(std::int64_t n);    // uniform over 0..n-1, without bias
+  [[nodiscard]] double uniform();                    // [0, 1)
+  [[nodiscard]] double normal();                     // N(0, 1), Box-Muller
+  [[nodiscard]] std::int64_t below(std::int64_t n);  // uniform over 0..n-1, without bias
 
  private:
   RandomKey key_;

@@ -25,8 +25,8 @@ void Shape::push_back(std::int64_t size) {
 Shape Shape::sub(int first, int last) const {
   if (first < 0) first += rank_;
   if (last < 0) last += rank_;
-  require(0 <= first && first <= last && last <= rank_, "shape: no axes {} to {} in {}", first, last,
-          to_string());
+  require(0 <= first && first <= last && last <= rank_, "shape: no axes {} to {} in {}", first,
+          last, to_string());
   return Shape(std::span<const std::int64_t>(begin() + first, begin() + last));
 }
 

@@ -83,8 +83,8 @@ Ref<Storage> Storage::allocate(std::int64_t bytes) {
     p.stats.peak_bytes = std::max(p.stats.peak_bytes, p.stats.live_bytes);
   }
   if (!data) {
-    data = static_cast<std::byte*>(
-        std::aligned_alloc(kAlignment, static_cast<std::size_t>(c.bytes)));
+    data =
+        static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<std::size_t>(c.bytes)));
     if (!data) {
       const std::lock_guard lock(p.mutex);
       p.stats.live_bytes -= c.bytes;

@@ -1,0 +1,228 @@
+#include "core/tensor.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/autograd.h"
+
+namespace norma {
+namespace {
+
+template <class To, class From>
+To convert(From x) {
+  if constexpr (std::is_same_v<From, bf16> || std::is_same_v<From, f16>) {
+    return convert<To>(static_cast<float>(x));
+  } else if constexpr (std::is_same_v<To, bf16> || std::is_same_v<To, f16>) {
+    return To(static_cast<float>(x));
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+Tensor make(Ref<Storage> storage, std::int64_t offset_bytes, const Shape& shape, DType dtype) {
+  auto impl = make_ref<TensorImpl>();
+  impl->storage = std::move(storage);
+  impl->offset_bytes = offset_bytes;
+  impl->shape = shape;
+  impl->numel = shape.numel();
+  impl->dtype = dtype;
+  return Tensor(std::move(impl));
+}
+
+void check_in_place(const Tensor& x, const char* op) {
+  require(!(grad_enabled() && x.requires_grad()),
+          "{}: an in-place change of a tensor {} that takes part in a graph would not be recorded; "
+          "use NoGrad, or an op that returns a new tensor",
+          op, x.shape().to_string());
+}
+
+}  // namespace
+
+Tensor::Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
+
+Tensor Tensor::empty(const Shape& shape, DType dtype) {
+  return make(Storage::allocate(shape.numel() * size_of(dtype)), 0, shape, dtype);
+}
+
+Tensor Tensor::zeros(const Shape& shape, DType dtype) {
+  Tensor x = empty(shape, dtype);
+  std::memset(x.mutable_raw(), 0, static_cast<std::size_t>(x.numel() * size_of(dtype)));
+  return x;
+}
+
+Tensor Tensor::ones(const Shape& shape, DType dtype) { return full(shape, 1.0, dtype); }
+
+Tensor Tensor::full(const Shape& shape, double value, DType dtype) {
+  Tensor x = empty(shape, dtype);
+  x.fill_(value);
+  return x;
+}
+
+Tensor Tensor::scalar(double value, DType dtype) { return full(Shape{}, value, dtype); }
+
+Tensor Tensor::arange(std::int64_t n, DType dtype) {
+  Tensor x = empty(Shape{n}, dtype);
+  dispatch_all(dtype, [&]<class T>() {
+    T* p = x.mutable_data<T>();
+    for (std::int64_t i = 0; i < n; ++i) p[i] = convert<T>(i);
+  });
+  return x;
+}
+
+Tensor Tensor::from(const Shape& shape, std::span<const double> values, DType dtype) {
+  require(static_cast<std::int64_t>(values.size()) == shape.numel(),
+          "tensor: shape {} needs {} values; got {}", shape.to_string(), shape.numel(),
+          values.size());
+  Tensor x = empty(shape, dtype);
+  dispatch_all(dtype, [&]<class T>() {
+    std::transform(values.begin(), values.end(), x.mutable_data<T>(),
+                   [](double v) { return convert<T>(v); });
+  });
+  return x;
+}
+
+Tensor Tensor::from(const Shape& shape, std::initializer_list<double> values, DType dtype) {
+  return from(shape, std::span<const double>(values.begin(), values.size()), dtype);
+}
+
+Tensor Tensor::from_ids(const Shape& shape, std::span<const std::int64_t> values) {
+  require(static_cast<std::int64_t>(values.size()) == shape.numel(),
+          "tensor: shape {} needs {} values; got {}", shape.to_string(), shape.numel(),
+          values.size());
+  Tensor x = empty(shape, DType::i64);
+  std::copy(values.begin(), values.end(), x.mutable_data<std::int64_t>());
+  return x;
+}
+
+Tensor Tensor::view(Ref<Storage> storage, std::int64_t offset_bytes, const Shape& shape,
+                    DType dtype) {
+  const std::int64_t bytes = shape.numel() * size_of(dtype);
+  require(offset_bytes >= 0 && offset_bytes + bytes <= storage->bytes(),
+          "tensor: a view of {} bytes at {} does not fit into a storage of {}", bytes, offset_bytes,
+          storage->bytes());
+  return make(std::move(storage), offset_bytes, shape, dtype);
+}
+
+const TensorImpl& Tensor::self() const {
+  require(defined(), "tensor: this handle is empty: no tensor was assigned to it");
+  return *impl_;
+}
+
+const Shape& Tensor::shape() const { return self().shape; }
+std::int64_t Tensor::numel() const { return self().numel; }
+DType Tensor::dtype() const { return self().dtype; }
+
+const std::byte* Tensor::raw() const { return self().storage->data() + impl_->offset_bytes; }
+
+std::byte* Tensor::mutable_raw() {
+  self().storage->bump_version();
+  return impl_->storage->data() + impl_->offset_bytes;
+}
+
+void Tensor::check_type(DType expected) const {
+  require(dtype() == expected, "tensor: its elements are {}, but were asked for as {}",
+          name_of(dtype()), name_of(expected));
+}
+
+double Tensor::item() const {
+  require(numel() == 1, "item: expected a tensor of one element; got shape {}",
+          shape().to_string());
+  return to_vector()[0];
+}
+
+std::vector<double> Tensor::to_vector() const {
+  std::vector<double> out(static_cast<std::size_t>(numel()));
+  dispatch_all(dtype(), [&]<class T>() {
+    const T* p = data<T>();
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = convert<double>(p[i]);
+  });
+  return out;
+}
+
+std::vector<std::int64_t> Tensor::to_ids() const {
+  std::vector<std::int64_t> out(static_cast<std::size_t>(numel()));
+  dispatch_all(dtype(), [&]<class T>() {
+    const T* p = data<T>();
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = convert<std::int64_t>(p[i]);
+  });
+  return out;
+}
+
+void Tensor::fill_(double value) {
+  check_in_place(*this, "fill_");
+  dispatch_all(dtype(), [&]<class T>() {
+    T* p = mutable_data<T>();
+    std::fill(p, p + numel(), convert<T>(value));
+  });
+}
+
+void Tensor::copy_(const Tensor& source) {
+  check_in_place(*this, "copy_");
+  require(shape() == source.shape(), "copy_: expected shape {}; got {}", shape().to_string(),
+          source.shape().to_string());
+  if (dtype() == source.dtype()) {
+    std::memmove(mutable_raw(), source.raw(), static_cast<std::size_t>(numel() * size_of(dtype())));
+    return;
+  }
+  dispatch_all(dtype(), [&]<class To>() {
+    To* to = mutable_data<To>();
+    dispatch_all(source.dtype(), [&]<class From>() {
+      const From* from = source.data<From>();
+      for (std::int64_t i = 0; i < numel(); ++i) to[i] = convert<To>(from[i]);
+    });
+  });
+}
+
+bool Tensor::requires_grad() const { return self().requires_grad || self().node; }
+
+Tensor& Tensor::set_requires_grad(bool on) {
+  require(is_leaf(), "set_requires_grad: this tensor is the result of {}; detach() it first",
+          self().node ? self().node->op->name : "");
+  require(!on || is_floating(dtype()), "set_requires_grad: expected a floating type; got {}",
+          name_of(dtype()));
+  impl_->requires_grad = on;
+  return *this;
+}
+
+bool Tensor::is_leaf() const { return !self().node; }
+Tensor Tensor::grad() const { return self().grad; }
+
+void Tensor::set_grad(Tensor grad) {
+  require(!grad.defined() || grad.shape() == shape(), "set_grad: expected shape {}; got {}",
+          shape().to_string(), grad.defined() ? grad.shape().to_string() : "");
+  require(!grad.defined() || grad.dtype() == dtype(), "set_grad: expected {}; got {}",
+          name_of(dtype()), grad.defined() ? name_of(grad.dtype()) : "");
+  impl_->grad = std::move(grad);
+}
+
+void Tensor::clear_grad() {
+  (void)self();
+  impl_->grad = Tensor();
+}
+
+void Tensor::set_grad_buffer(Tensor buffer) {
+  require(buffer.shape() == shape() && buffer.dtype() == dtype(),
+          "set_grad_buffer: expected shape {} of {}; got {} of {}", shape().to_string(),
+          name_of(dtype()), buffer.shape().to_string(), name_of(buffer.dtype()));
+  impl_->grad_buffer = std::move(buffer);
+}
+
+Tensor Tensor::grad_buffer() const { return self().grad_buffer; }
+
+Tensor Tensor::detach() const {
+  return make(self().storage, impl_->offset_bytes, impl_->shape, impl_->dtype);
+}
+
+Tensor Tensor::clone() const {
+  Tensor x = empty(shape(), dtype());
+  std::memcpy(x.mutable_raw(), raw(), static_cast<std::size_t>(numel() * size_of(dtype())));
+  return x;
+}
+
+void Tensor::backward() const { norma::backward(*this); }
+
+const Ref<Storage>& Tensor::storage() const { return self().storage; }
+std::int64_t Tensor::offset_bytes() const { return self().offset_bytes; }
+std::uint64_t Tensor::version() const { return self().storage->version(); }
+
+}  // namespace norma
