@@ -1,6 +1,7 @@
 // Tensor: a value handle over reference-counted, contiguous storage, and its place in the graph.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -115,6 +116,25 @@ class Tensor {
   const TensorImpl& self() const;
 
   Ref<TensorImpl> impl_;
+};
+
+// Insides of a tensor. Only autograd.cpp and tensor.cpp look here.
+struct TensorImpl : RefCounted<TensorImpl> {
+  Ref<Storage> storage;
+  std::int64_t offset_bytes = 0;
+  std::int64_t numel = 0;
+  Shape shape;
+  DType dtype = DType::f32;
+  bool requires_grad = false;  // leaves alone; a result requires a gradient iff it has a node
+  int output = 0;
+  Ref<Node> node;
+  Tensor grad;
+  Tensor grad_buffer;
+  std::atomic_flag lock = ATOMIC_FLAG_INIT;  // guards grad while threads share a leaf
+  std::unique_ptr<Hooks> hooks;
+
+  TensorImpl();
+  ~TensorImpl();
 };
 
 }  // namespace norma

@@ -11,7 +11,8 @@ extern const OpInfo scaled_gradient_op;
 // y = x * x with a gradient that is wrong by a factor of 1.001.
 const OpInfo scaled_gradient_op{"scaled_gradient", [](BackwardContext& ctx) {
                                   const Tensor x = ctx.saved(0);
-                                  ctx.set_grad(0, mul(ctx.grad_output(), mul(x, 2.0 * 1.001)));
+                                  ctx.set_grad(0,
+                                               mul(ctx.grad_output(), mul_scalar(x, 2.0 * 1.001)));
                                 }};
 
 extern const OpInfo wrong_axis_op;

@@ -27,18 +27,18 @@ struct OpError {
 
 struct OpCase {
   // The op on floating inputs, all of one type (ids and other constants are captured).
-  std::function<Tensor(const std::vector<Tensor>& inputs)> run;
+  std::function<Tensor(const std::vector<Tensor>& inputs)> run = {};
   // The same, computed naively from f64 inputs; row-major.
-  std::function<std::vector<double>(const std::vector<Tensor>& inputs)> reference;
+  std::function<std::vector<double>(const std::vector<Tensor>& inputs)> reference = {};
   // The shapes of the inputs, a list a sample: odd sizes, sizes around a vector's width, empty
   // ones.
-  std::vector<std::vector<Shape>> samples;
+  std::vector<std::vector<Shape>> samples = {};
   // Inputs are uniform over [low, high].
   double low = -1.0, high = 1.0;
   double tolerance_f64 = 1e-11;
   double tolerance_f32 = 2e-6;
   bool second_order = true;
-  std::vector<OpError> errors;
+  std::vector<OpError> errors = {};
 };
 
 void check_op(const std::string& op, const OpCase& row);

@@ -1,0 +1,224 @@
+// The autograd engine. Many cases are faults that other frameworks had; the thread is named there.
+#include "core/autograd.h"
+
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "core/ops/arithmetic.h"
+#include "core/ops/broadcast.h"
+#include "tests/support/op_case.h"
+
+namespace norma::test {
+namespace {
+
+Tensor leaf(std::initializer_list<double> values) {
+  return Tensor::from(Shape{static_cast<std::int64_t>(values.size())}, values, DType::f64)
+      .set_requires_grad();
+}
+
+Tensor sum_of(const Tensor& x) { return sum_to(x, Shape{}); }
+
+TEST_CASE("a chain of a million nodes runs backward and is freed, in linear time", "[autograd]") {
+  const auto run = [](int n) {
+    const auto start = std::chrono::steady_clock::now();
+    Tensor x = leaf({1.0});
+    {
+      Tensor y = x;
+      for (int i = 0; i < n; ++i) y = add_scalar(y, 1e-6);
+      backward(y);
+    }
+    CHECK(x.grad().item() == 1.0);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  run(1000);
+  const double small = run(100'000), large = run(1'000'000);
+  INFO("100,000 nodes " << small << " s, 1,000,000 nodes " << large << " s");
+  CHECK(large < 40 * small);  // quadratic would be a factor of 100
+  CHECK(live_nodes() == 0);
+}
+
+TEST_CASE("a diamond chain runs each node once (karpathy/micrograd#90)", "[autograd]") {
+  Tensor y = leaf({1.0});
+  const Tensor x = y;
+  for (int i = 0; i < 60; ++i) y = add(y, y);
+  backward(y);
+  CHECK(x.grad().item() == std::ldexp(1.0, 60));
+}
+
+TEST_CASE("a shared value is propagated once, when it is complete (sebgao/cTensor#5)",
+          "[autograd]") {
+  const Tensor x = leaf({1.0});
+  const Tensor a = Tensor::from(Shape{1}, {1.0}, DType::f64);
+  const Tensor xa = mul(x, a);
+  const Tensor f = add(add(mul(x, xa), mul(x, xa)), mul(mul(x, x), a));
+  backward(f);
+  CHECK(x.grad().item() == 6.0);
+}
+
+TEST_CASE("backward twice (pytorch/pytorch#13494)", "[autograd]") {
+  const Tensor x = Tensor::ones(Shape{16}, DType::f64).set_requires_grad();
+  const Tensor s = sum_of(x);
+  backward(s);
+  NORMA_CHECK_ERROR(backward(s), "retain_graph");
+
+  Tensor z = leaf({3.0});
+  const Tensor two = mul_scalar(z, 2.0);
+  const Tensor loss = mul(two, two);
+  backward(loss, {}, {.retain_graph = true});
+  CHECK(z.grad().item() == 24.0);
+  backward(loss, {}, {.retain_graph = true});
+  CHECK(z.grad().item() == 48.0);  // intermediate gradients start anew: not 72
+}
+
+TEST_CASE("a gradient never accumulates into memory that others see (pytorch/pytorch#17935)",
+          "[autograd]") {
+  const Tensor x = leaf({1.0, 2.0, 3.0});
+  backward(add(sum_of(x), sum_of(mul(x, x))));
+  CHECK(x.grad().to_vector() == std::vector<double>{3, 5, 7});
+
+  // Two leaves whose gradient is the very same tensor, then one of them gets more.
+  const Tensor a = leaf({1.0, 1.0}), b = leaf({1.0, 1.0});
+  const Tensor y = add(a, b);
+  backward(sum_of(y), {}, {.retain_graph = true});
+  backward(sum_of(mul_scalar(a, 10.0)));
+  CHECK(a.grad().to_vector() == std::vector<double>{11, 11});
+  CHECK(b.grad().to_vector() == std::vector<double>{1, 1});
+}
+
+TEST_CASE("a saved tensor that was changed in place is an error, not a wrong gradient",
+          "[autograd]") {
+  Tensor x = leaf({2.0}), w = leaf({3.0});
+  const Tensor y = mul(x, w);
+  {
+    const NoGrad off;
+    w.fill_(5.0);
+  }
+  NORMA_CHECK_ERROR(backward(y),
+                    "mul: a tensor of shape (1) that its gradient needs was changed in place");
+  NORMA_CHECK_ERROR(x.fill_(1.0), "fill_: an in-place change");
+}
+
+TEST_CASE(
+    "the gradient mode is restored in every case, and is a thread's own (deepinv/deepinv#166)",
+    "[autograd]") {
+  const Tensor x = leaf({3.0});
+  try {
+    const NoGrad off;
+    throw Error("inside");
+  } catch (const Error&) {
+  }
+  CHECK(mul(x, x).requires_grad());
+  {
+    const NoGrad off;
+    CHECK_FALSE(mul(x, x).requires_grad());
+    {
+      const EnableGrad on;
+      CHECK(mul(x, x).requires_grad());
+      bool other = false;
+      std::thread([&] { other = grad_enabled(); }).join();
+      CHECK(other);
+    }
+    CHECK_FALSE(mul(x, x).requires_grad());
+  }
+}
+
+TEST_CASE("threads with graphs of their own may share a leaf (tracel-ai/burn#5573)", "[autograd]") {
+  const Tensor x = leaf({1.0, 2.0});
+  constexpr int kThreads = 4, kPasses = 200;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kPasses; ++i) backward(sum_of(mul_scalar(x, 1.0)));
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  CHECK(x.grad().to_vector() == std::vector<double>(2, kThreads * kPasses));
+}
+
+TEST_CASE("a result that is dropped frees its graph (Oneflow-Inc/oneflow#4707)", "[autograd]") {
+  const std::int64_t nodes = live_nodes(), storages = memory_stats().live_storages;
+  for (int i = 0; i < 10; ++i) {
+    const Tensor x = leaf({1.0, 2.0});
+    const Tensor y = div(mul(x, x), add_scalar(x, 1.0));
+    CHECK(live_nodes() > nodes);
+  }
+  CHECK(live_nodes() == nodes);
+  CHECK(memory_stats().live_storages == storages);
+}
+
+TEST_CASE("grad() of a result, of an unused input, and of any order", "[autograd]") {
+  const Tensor x = leaf({2.0}), unused = leaf({1.0});
+  const Tensor y = mul(x, x);                                              // x^2
+  const Tensor z = mul(y, mul(y, x));                                      // x^5
+  CHECK(grad(z, {y}, {.retain_graph = true})[0].item() == 2 * 4.0 * 2.0);  // dz/dy = 2yx
+  CHECK_FALSE(grad(z, {x, unused}, {.retain_graph = true, .allow_unused = true})[1].defined());
+  NORMA_CHECK_ERROR(grad(z, {unused}, {.retain_graph = true}), "do not depend on input 0");
+  CHECK_FALSE(x.grad().defined());
+
+  Tensor d = z;
+  double expected = 32;
+  for (int order = 1; order <= 6; ++order) {
+    expected *= (6.0 - order) / 2.0;
+    const std::vector<Tensor> g = d.requires_grad()
+                                      ? grad(d, {x}, {.create_graph = true, .allow_unused = true})
+                                      : std::vector<Tensor>(1);
+    d = g[0].defined() ? g[0] : Tensor::zeros(Shape{1}, DType::f64);
+    INFO("order " << order);
+    CHECK(std::abs(d.item() - expected) <= 1e-12 * (1 + std::abs(expected)));
+  }
+}
+
+TEST_CASE("hooks see the whole gradient and may replace it", "[autograd]") {
+  Tensor x = leaf({2.0});
+  std::vector<double> seen;
+  const int id = register_hook(x, [&](const Tensor& g) {
+    seen.push_back(g.item());
+    return mul_scalar(g, 10.0);
+  });
+  const Tensor y = mul_scalar(x, 3.0);
+  register_hook(y, [&](const Tensor& g) {
+    seen.push_back(g.item());
+    return Tensor();
+  });
+  backward(add(y, mul(y, x)));  // 3x + 3x^2: dy = 1 + x = 3, dx = 3 * 3 + 3x
+  CHECK(seen == std::vector<double>{3, 15});
+  CHECK(x.grad().item() == 150);
+  remove_hook(x, id);
+  x.clear_grad();
+  backward(mul_scalar(x, 3.0));
+  CHECK(x.grad().item() == 3);
+}
+
+TEST_CASE("an op without a backward throws when it is recorded", "[autograd]") {
+  static const OpInfo op{"toy", nullptr};
+  const Tensor x = leaf({1.0});
+  Tensor y = x.clone();
+  NORMA_CHECK_ERROR(record(op, y, {x}, {}), "toy: has no gradient; detach() its input");
+}
+
+TEST_CASE("wrong calls of backward say what to do", "[autograd]") {
+  const Tensor x = leaf({1.0, 2.0});
+  NORMA_CHECK_ERROR(backward(mul(x, x)), "only one element means 1");
+  NORMA_CHECK_ERROR(backward(Tensor::ones(Shape{})), "is not part of a graph");
+  NORMA_CHECK_ERROR(backward(mul(x, x), Tensor::ones(Shape{3}, DType::f64)),
+                    "must have shape (2) of f64; got (3) of f64");
+  NORMA_CHECK_ERROR(mul(x, x).set_requires_grad(), "is the result of mul; detach() it first");
+  NORMA_CHECK_ERROR(Tensor::ones(Shape{1}, DType::i64).set_requires_grad(),
+                    "expected a floating type");
+}
+
+TEST_CASE("a gradient buffer is written, and no gradient is not a zero gradient", "[autograd]") {
+  Tensor x = leaf({1.0, 2.0});
+  Tensor buffer = Tensor::full(Shape{2}, 99, DType::f64);
+  x.set_grad_buffer(buffer);
+  CHECK_FALSE(x.grad().defined());
+  backward(sum_of(mul_scalar(x, 4.0)));
+  CHECK(x.grad().same(buffer));
+  CHECK(buffer.to_vector() == std::vector<double>{4, 4});
+  x.clear_grad();
+  CHECK_FALSE(x.grad().defined());
+}
+
+}  // namespace
+}  // namespace norma::test
