@@ -59,6 +59,22 @@ HWY_INLINE void map(const T* a, const T* b, T* y, std::size_t n, const F& f) {
   }
 }
 
+// for (i < n) y[i] = f(a[i], b[i], c[i]);
+template <class T, class F>
+HWY_INLINE void map(const T* a, const T* b, const T* c, T* y, std::size_t n, const F& f) {
+  const hn::ScalableTag<T> d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(f(d, hn::LoadU(d, a + i), hn::LoadU(d, b + i), hn::LoadU(d, c + i)), d, y + i);
+  }
+  if (i < n) {
+    store_some(
+        f(d, load_some(d, a + i, n - i), load_some(d, b + i, n - i), load_some(d, c + i, n - i)), d,
+        y + i, n - i);
+  }
+}
+
 }  // namespace
 }  // namespace norma::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -18,7 +18,30 @@ namespace norma {
   X(neg) \
   X(sub) \
   X(sum_to) \
-  X(where)
+  X(where) \
+  X(abs) \
+  X(cos) \
+  X(dropout) \
+  X(elu) \
+  X(erf) \
+  X(exp) \
+  X(geglu) \
+  X(gelu) \
+  X(leaky_relu) \
+  X(log) \
+  X(pow) \
+  X(pow_tensor) \
+  X(reglu) \
+  X(relu) \
+  X(rsqrt) \
+  X(sigmoid) \
+  X(silu) \
+  X(sin) \
+  X(softplus) \
+  X(sqrt) \
+  X(square) \
+  X(swiglu) \
+  X(tanh)
 // clang-format on
 
 #define NORMA_DECLARE(name) extern const OpInfo name##_op;

@@ -1,0 +1,250 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/kernels/activations.cpp"
+#include "hwy/foreach_target.h"  // must come before the vector headers
+//
+#include "core/kernels/activations-inl.h"
+#include "core/kernels/activations.h"
+#include "core/kernels/vector_loop-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace norma::kernels::HWY_NAMESPACE {
+namespace {
+
+// Calls f with the functions of an activation.
+template <class F>
+HWY_INLINE void with_activation(Activation a, double parameter, F f) {
+  switch (a) {
+    case Activation::relu:
+      return f(Relu());
+    case Activation::leaky_relu:
+      return f(LeakyRelu{parameter});
+    case Activation::gelu:
+      return f(Gelu());
+    case Activation::gelu_tanh:
+      return f(GeluTanh());
+    case Activation::silu:
+      return f(Silu());
+    case Activation::softplus:
+      return f(Softplus());
+    case Activation::elu:
+      return f(Elu(parameter));
+    case Activation::tanh:
+      return f(TanhOutput());
+    case Activation::sigmoid:
+      return f(SigmoidOutput());
+  }
+}
+
+template <class F>
+struct Value {
+  F f;
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return f.value(d, x);
+  }
+};
+template <class F>
+struct Gradient {
+  F f;
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V s, V dy) const {
+    return f.times_slope(d, s, dy);
+  }
+};
+template <class F>
+struct AddGradient {
+  F f;
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V s, V dy, V dx) const {
+    return hn::Add(dx, f.times_slope(d, s, dy));
+  }
+};
+
+template <class T>
+void forward(Activation a, double parameter, const T* x, T* y, std::size_t n) {
+  with_activation(a, parameter, [&]<class F>(F f) HWY_ATTR { map(x, y, n, Value<F>{f}); });
+}
+template <class T>
+void backward(Activation a, double parameter, const T* s, const T* dy, bool accumulate, T* dx,
+              std::size_t n) {
+  with_activation(a, parameter, [&]<class F>(F f) HWY_ATTR {
+    if (accumulate) {
+      map(s, dy, dx, dx, n, AddGradient<F>{f});
+    } else {
+      map(s, dy, dx, n, Gradient<F>{f});
+    }
+  });
+}
+
+template <class F>
+struct Gated {
+  F f;
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V g, V u) const {
+    return hn::Mul(f.both(d, g).value, u);
+  }
+};
+
+// for (i < n) { dg[i] (+)= dy[i] u[i] f'(g[i]); du[i] (+)= dy[i] f(g[i]); }
+template <class T, class F>
+HWY_INLINE void gated_backward(F f, const T* g, const T* u, const T* dy, Output<T> dg, Output<T> du,
+                               std::size_t n) {
+  const hn::ScalableTag<T> d;
+  const std::size_t lanes = hn::Lanes(d);
+  for (std::size_t i = 0; i < n; i += lanes) {
+    const std::size_t count = n - i < lanes ? n - i : lanes;
+    const bool whole = count == lanes;
+    const auto vg = whole ? hn::LoadU(d, g + i) : load_some(d, g + i, count);
+    const auto vdy = whole ? hn::LoadU(d, dy + i) : load_some(d, dy + i, count);
+    const auto y = f.both(d, vg);
+    const auto put = [&](Output<T> out, hn::Vec<decltype(d)> v) HWY_ATTR {
+      if (whole) {
+        if (out.accumulate) v = hn::Add(v, hn::LoadU(d, out.data + i));
+        hn::StoreU(v, d, out.data + i);
+      } else {
+        if (out.accumulate) v = hn::Add(v, load_some(d, out.data + i, count));
+        store_some(v, d, out.data + i, count);
+      }
+    };
+    if (dg.data) {
+      const auto vu = whole ? hn::LoadU(d, u + i) : load_some(d, u + i, count);
+      put(dg, hn::Mul(hn::Mul(vdy, vu), y.slope));
+    }
+    if (du.data) put(du, hn::Mul(vdy, y.value));
+  }
+}
+
+template <class F>
+HWY_INLINE void with_gate(Activation a, F f) {
+  switch (a) {
+    case Activation::relu:
+      return f(Relu());
+    case Activation::gelu:
+      return f(Gelu());
+    case Activation::gelu_tanh:
+      return f(GeluTanh());
+    default:
+      return f(Silu());
+  }
+}
+template <class T>
+void gate_any(Activation a, const T* g, const T* u, T* y, std::size_t n) {
+  with_gate(a, [&]<class F>(F f) HWY_ATTR { map(g, u, y, n, Gated<F>{f}); });
+}
+template <class T>
+void gate_backward_any(Activation a, const T* g, const T* u, const T* dy, Output<T> dg,
+                       Output<T> du, std::size_t n) {
+  with_gate(a, [&](auto f) HWY_ATTR { gated_backward(f, g, u, dy, dg, du, n); });
+}
+
+void forward_f32(Activation a, double p, const float* x, float* y, std::size_t n) {
+  forward(a, p, x, y, n);
+}
+void forward_f64(Activation a, double p, const double* x, double* y, std::size_t n) {
+  forward(a, p, x, y, n);
+}
+void backward_f32(Activation a, double p, const float* s, const float* dy, bool accumulate,
+                  float* dx, std::size_t n) {
+  backward(a, p, s, dy, accumulate, dx, n);
+}
+void backward_f64(Activation a, double p, const double* s, const double* dy, bool accumulate,
+                  double* dx, std::size_t n) {
+  backward(a, p, s, dy, accumulate, dx, n);
+}
+void gate_f32(Activation a, const float* g, const float* u, float* y, std::size_t n) {
+  gate_any(a, g, u, y, n);
+}
+void gate_f64(Activation a, const double* g, const double* u, double* y, std::size_t n) {
+  gate_any(a, g, u, y, n);
+}
+void gate_backward_f32(Activation a, const float* g, const float* u, const float* dy,
+                       Output<float> dg, Output<float> du, std::size_t n) {
+  gate_backward_any(a, g, u, dy, dg, du, n);
+}
+void gate_backward_f64(Activation a, const double* g, const double* u, const double* dy,
+                       Output<double> dg, Output<double> du, std::size_t n) {
+  gate_backward_any(a, g, u, dy, dg, du, n);
+}
+
+}  // namespace
+}  // namespace norma::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "core/kernels/pointwise.h"
+#include "core/parallel.h"
+
+namespace norma::kernels {
+
+HWY_EXPORT(forward_f32);
+HWY_EXPORT(forward_f64);
+HWY_EXPORT(backward_f32);
+HWY_EXPORT(backward_f64);
+HWY_EXPORT(gate_f32);
+HWY_EXPORT(gate_f64);
+HWY_EXPORT(gate_backward_f32);
+HWY_EXPORT(gate_backward_f64);
+
+namespace {
+
+template <class F>
+void chunks(std::int64_t n, F&& f) {
+  parallel_for(n, kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+    f(begin, static_cast<std::size_t>(end - begin));
+  });
+}
+
+template <class T>
+Output<T> at(Output<T> out, std::int64_t offset) {
+  return {out.data ? out.data + offset : nullptr, out.accumulate};
+}
+
+}  // namespace
+
+void activate(Activation a, double p, const float* x, float* y, std::int64_t n) {
+  chunks(n, [&](std::int64_t b, std::size_t c) {
+    HWY_DYNAMIC_DISPATCH(forward_f32)(a, p, x + b, y + b, c);
+  });
+}
+void activate(Activation a, double p, const double* x, double* y, std::int64_t n) {
+  chunks(n, [&](std::int64_t b, std::size_t c) {
+    HWY_DYNAMIC_DISPATCH(forward_f64)(a, p, x + b, y + b, c);
+  });
+}
+void activate_backward(Activation a, double p, const float* s, const float* dy, bool accumulate,
+                       float* dx, std::int64_t n) {
+  chunks(n, [&](std::int64_t b, std::size_t c) {
+    HWY_DYNAMIC_DISPATCH(backward_f32)(a, p, s + b, dy + b, accumulate, dx + b, c);
+  });
+}
+void activate_backward(Activation a, double p, const double* s, const double* dy, bool accumulate,
+                       double* dx, std::int64_t n) {
+  chunks(n, [&](std::int64_t b, std::size_t c) {
+    HWY_DYNAMIC_DISPATCH(backward_f64)(a, p, s + b, dy + b, accumulate, dx + b, c);
+  });
+}
+void gate(Activation a, const float* g, const float* u, float* y, std::int64_t n) {
+  chunks(n, [&](std::int64_t b, std::size_t c) {
+    HWY_DYNAMIC_DISPATCH(gate_f32)(a, g + b, u + b, y + b, c);
+  });
+}
+void gate(Activation a, const double* g, const double* u, double* y, std::int64_t n) {
+  chunks(n, [&](std::int64_t b, std::size_t c) {
+    HWY_DYNAMIC_DISPATCH(gate_f64)(a, g + b, u + b, y + b, c);
+  });
+}
+void gate_backward(Activation a, const float* g, const float* u, const float* dy, Output<float> dg,
+                   Output<float> du, std::int64_t n) {
+  chunks(n, [&](std::int64_t b, std::size_t c) {
+    HWY_DYNAMIC_DISPATCH(gate_backward_f32)(a, g + b, u + b, dy + b, at(dg, b), at(du, b), c);
+  });
+}
+void gate_backward(Activation a, const double* g, const double* u, const double* dy,
+                   Output<double> dg, Output<double> du, std::int64_t n) {
+  chunks(n, [&](std::int64_t b, std::size_t c) {
+    HWY_DYNAMIC_DISPATCH(gate_backward_f64)(a, g + b, u + b, dy + b, at(dg, b), at(du, b), c);
+  });
+}
+
+}  // namespace norma::kernels
+#endif  // HWY_ONCE
