@@ -1,0 +1,202 @@
+// The inner loops of a matrix product: packing a panel of B, and a block of C held in registers.
+//
+// Included once a target.
+#if defined(NORMA_GEMM_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef NORMA_GEMM_TILE_INL_H_
+#undef NORMA_GEMM_TILE_INL_H_
+#else
+#define NORMA_GEMM_TILE_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/kernels/gemm.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace norma::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// A block of C is kBlockRows rows by two vectors: 16 accumulators of 32 registers, or 8 of 16.
+#if HWY_TARGET <= HWY_AVX3
+inline constexpr int kBlockRows = 8;
+#else
+inline constexpr int kBlockRows = 4;
+#endif
+inline constexpr int kPanelVectors = 2;
+// Rows of a packed panel: 32 columns of f32 are 32 KiB, which stay in the first-level cache.
+inline constexpr std::int64_t kPanelDepth = 256;
+template <class T>
+inline constexpr std::int64_t kPanelCols = kPanelVectors* static_cast<std::int64_t>(HWY_LANES(T));
+
+// for r < 4, k < depth: to[k * stride + r] = from[r * ld + k]
+template <class T>
+HWY_INLINE void transpose_four(const T* from, std::int64_t ld, std::int64_t depth, T* to,
+                               std::int64_t stride) {
+  std::int64_t k = 0;
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (sizeof(T) == 4) {
+    const hn::FixedTag<T, 4> d;
+    const hn::RepartitionToWide<decltype(d)> wide;
+    for (; k + 4 <= depth; k += 4) {
+      const auto r0 = hn::LoadU(d, from + k), r1 = hn::LoadU(d, from + ld + k);
+      const auto r2 = hn::LoadU(d, from + 2 * ld + k), r3 = hn::LoadU(d, from + 3 * ld + k);
+      const auto a = hn::BitCast(wide, hn::InterleaveLower(d, r0, r1));
+      const auto b = hn::BitCast(wide, hn::InterleaveLower(d, r2, r3));
+      const auto e = hn::BitCast(wide, hn::InterleaveUpper(d, r0, r1));
+      const auto f = hn::BitCast(wide, hn::InterleaveUpper(d, r2, r3));
+      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, a, b)), d, to + k * stride);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, a, b)), d, to + (k + 1) * stride);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, e, f)), d, to + (k + 2) * stride);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, e, f)), d, to + (k + 3) * stride);
+    }
+  }
+#endif
+  for (; k < depth; ++k) {
+    for (int r = 0; r < 4; ++r) to[k * stride + r] = from[r * ld + k];
+  }
+}
+
+// panel (depth, kPanelCols) = `cols` columns of op(B), zeros to the right of them.
+template <class T>
+HWY_INLINE void pack_panel(const T* b, std::int64_t ldb, bool transpose, std::int64_t depth,
+                           std::int64_t cols, T* panel) {
+  constexpr std::int64_t kCols = kPanelCols<T>;
+  if (cols < kCols) std::fill_n(panel, depth * kCols, T(0));
+  if (transpose) {
+    std::int64_t j = 0;
+    for (; j + 4 <= cols; j += 4) transpose_four(b + j * ldb, ldb, depth, panel + j, kCols);
+    for (; j < cols; ++j) {
+      for (std::int64_t k = 0; k < depth; ++k) panel[k * kCols + j] = b[j * ldb + k];
+    }
+    return;
+  }
+  if (cols < kCols) {
+    for (std::int64_t k = 0; k < depth; ++k) {
+      for (std::int64_t j = 0; j < cols; ++j) panel[k * kCols + j] = b[k * ldb + j];
+    }
+    return;
+  }
+  const hn::ScalableTag<T> d;
+  for (std::int64_t k = 0; k < depth; ++k) {
+    for (int v = 0; v < kPanelVectors; ++v) {
+      const std::int64_t j = v * static_cast<std::int64_t>(HWY_LANES(T));
+      hn::Store(hn::LoadU(d, b + k * ldb + j), d, panel + k * kCols + j);
+    }
+  }
+}
+
+// One block: for i < kRows, j: c[i, j] = beta c[i, j] + alpha sum over k of a[i, k] b[k, j].
+// a[i, k] lies at a[i * lda + k], or at a[k * lda + i] if kTransposed; b has rows of `ldb`.
+template <int kRows, int kVectors, bool kTransposed, class T>
+HWY_INLINE void block(const T* HWY_RESTRICT a, std::int64_t lda, const T* HWY_RESTRICT b,
+                      std::int64_t ldb, std::int64_t depth, T alpha, T beta, T* HWY_RESTRICT c,
+                      std::int64_t ldc, std::int64_t cols) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  constexpr std::int64_t kLanes = HWY_LANES(T);
+  V acc[kRows][kVectors];
+  for (int i = 0; i < kRows; ++i) {
+    for (int v = 0; v < kVectors; ++v) acc[i][v] = hn::Zero(d);
+  }
+  for (std::int64_t k = 0; k < depth; ++k) {
+    V row[kVectors];
+    for (int v = 0; v < kVectors; ++v) row[v] = hn::LoadU(d, b + k * ldb + v * kLanes);
+    for (int i = 0; i < kRows; ++i) {
+      const V x = hn::Set(d, kTransposed ? a[k * lda + i] : a[i * lda + k]);
+      for (int v = 0; v < kVectors; ++v) acc[i][v] = hn::MulAdd(x, row[v], acc[i][v]);
+    }
+  }
+  const V scale = hn::Set(d, alpha), keep = hn::Set(d, beta);
+  if (cols == kVectors * kLanes) {
+    for (int i = 0; i < kRows; ++i) {
+      for (int v = 0; v < kVectors; ++v) {
+        T* to = c + i * ldc + v * kLanes;
+        V sum = hn::Mul(scale, acc[i][v]);
+        if (beta != T(0)) sum = hn::MulAdd(keep, hn::LoadU(d, to), sum);
+        hn::StoreU(sum, d, to);
+      }
+    }
+    return;
+  }
+  HWY_ALIGN T line[kVectors * kLanes];
+  for (int i = 0; i < kRows; ++i) {
+    for (int v = 0; v < kVectors; ++v) {
+      hn::Store(hn::Mul(scale, acc[i][v]), d, line + v * kLanes);
+    }
+    T* to = c + i * ldc;
+    for (std::int64_t j = 0; j < cols; ++j) {
+      to[j] = beta == T(0) ? line[j] : beta * to[j] + line[j];
+    }
+  }
+}
+
+// All rows of a tile against one panel: block() over the rows.
+template <int kVectors, bool kTransposed, class T>
+HWY_INLINE void rows_by_panel(std::int64_t rows, const T* a, std::int64_t lda, const T* b,
+                              std::int64_t ldb, std::int64_t depth, T alpha, T beta, T* c,
+                              std::int64_t ldc, std::int64_t cols) {
+  const std::int64_t step = kTransposed ? 1 : lda;
+  std::int64_t i = 0;
+  for (; i + kBlockRows <= rows; i += kBlockRows) {
+    block<kBlockRows, kVectors, kTransposed>(a + i * step, lda, b, ldb, depth, alpha, beta,
+                                             c + i * ldc, ldc, cols);
+  }
+  if (kBlockRows > 4 && i + 4 <= rows) {
+    block<4, kVectors, kTransposed>(a + i * step, lda, b, ldb, depth, alpha, beta, c + i * ldc, ldc,
+                                    cols);
+    i += 4;
+  }
+  if (i + 2 <= rows) {
+    block<2, kVectors, kTransposed>(a + i * step, lda, b, ldb, depth, alpha, beta, c + i * ldc, ldc,
+                                    cols);
+    i += 2;
+  }
+  if (i < rows) {
+    block<1, kVectors, kTransposed>(a + i * step, lda, b, ldb, depth, alpha, beta, c + i * ldc, ldc,
+                                    cols);
+  }
+}
+
+// c = beta c + alpha op(a) op(b) on the calling thread. `panel` holds kPanelDepth * kPanelCols
+// elements, 64-byte aligned.
+template <class T>
+HWY_INLINE void tile_product(const Product& p, T alpha, const T* a, const T* b, T beta, T* c,
+                             T* panel) {
+  constexpr std::int64_t kCols = kPanelCols<T>;
+  const std::int64_t parts = std::max<std::int64_t>(1, (p.k + kPanelDepth - 1) / kPanelDepth);
+  const std::int64_t depth = (p.k + parts - 1) / parts;
+  // A few rows do not pay for packing; rows of B that lie far apart evict each other.
+  const bool direct = !p.transpose_b && p.m <= 128 && p.ldb < 1024;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const std::int64_t k0 = part * depth;
+    const std::int64_t kc = std::min(depth, p.k - k0);
+    const T keep = part == 0 ? beta : T(1);
+    const T* from = a + (p.transpose_a ? k0 * p.lda : k0);
+    for (std::int64_t j = 0; j < p.n; j += kCols) {
+      const std::int64_t cols = std::min(kCols, p.n - j);
+      const T* rows = b + (p.transpose_b ? j * p.ldb + k0 : k0 * p.ldb + j);
+      std::int64_t ldb = p.ldb;
+      if (!direct || cols % (kCols / 2) != 0) {
+        pack_panel(rows, ldb, p.transpose_b, kc, cols, panel);
+        rows = panel;
+        ldb = kCols;
+      }
+      const auto run = [&]<int kVectors, bool kTransposed>() {
+        rows_by_panel<kVectors, kTransposed>(p.m, from, p.lda, rows, ldb, kc, alpha, keep, c + j,
+                                             p.ldc, cols);
+      };
+      if (cols > kCols / 2) {
+        p.transpose_a ? run.template operator()<2, true>() : run.template operator()<2, false>();
+      } else {
+        p.transpose_a ? run.template operator()<1, true>() : run.template operator()<1, false>();
+      }
+    }
+  }
+}
+
+}  // namespace norma::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // NORMA_GEMM_TILE_INL_H_
