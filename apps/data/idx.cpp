@@ -74,7 +74,7 @@ template <class From, class To>
 void convert(const unsigned char* bytes, std::int64_t n, To* out) {
   static_assert(std::endian::native == std::endian::little);
   for (std::int64_t i = 0; i < n; ++i) {
-    std::array<unsigned char, sizeof(From)> swapped;
+    std::array<unsigned char, sizeof(From)> swapped{};
     std::reverse_copy(bytes + i * sizeof(From), bytes + (i + 1) * sizeof(From), swapped.begin());
     out[i] = static_cast<To>(std::bit_cast<From>(swapped));
   }

@@ -1,0 +1,98 @@
+// Data sets: samples in three parts, handed out in batches.
+//
+// Note [Stream of samples]. Which samples a training batch holds is a function of (seed, index of
+// the batch) alone: the order of an epoch is keyed by its number, a drawn sample by its own. So a
+// run that resumes needs no more than its step, and nothing depends on threads. Which samples are
+// set aside for validation does not depend on the seed, so that runs can be compared.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/autograd.h"
+#include "core/config/config.h"
+#include "core/tensor.h"
+
+namespace norma {
+
+class Tokenizer;
+
+enum class Part : std::uint8_t { train, validation, test };
+// "train", "validation", "test".
+[[nodiscard]] std::string_view name_of(Part part);
+
+struct Batch {
+  Tensor inputs;   // (B, input...): f32, or i64 for ids
+  Tensor targets;  // (B, target...): i64
+  Tensor mask;     // (B, T) u8, 1 where a position counts; undefined where all do
+  [[nodiscard]] std::int64_t samples() const { return inputs.size(0); }
+};
+
+// What a model needs to know.
+struct DataSpec {
+  Shape input;               // of one sample: (1, 28, 28), or (T) for ids
+  Shape target;              // of one sample: () for a label, (T) for an id at each position
+  std::int64_t vocab = 0;    // ids of the inputs are below it; 0 where the inputs are numbers
+  std::int64_t classes = 0;  // targets are below it
+};
+
+// What every data set's configuration has.
+struct SampleOptions {
+  bool shuffle = true;
+  bool drop_last = false;
+  std::optional<std::int64_t> limit;
+  double validation = 0.1;
+  [[nodiscard]] static config::Fields sample_fields();
+};
+
+class DataSet {
+ public:
+  // The size of a part that never ends, since its samples are generated.
+  static constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
+
+  virtual ~DataSet() = default;
+  DataSet(const DataSet&) = delete;
+  DataSet& operator=(const DataSet&) = delete;
+
+  [[nodiscard]] const DataSpec& spec() const { return spec_; }
+  // Samples of a part; 0 where there is no such part, kEndless for a generated one. Where windows
+  // of a text are drawn, those that cover it once.
+  [[nodiscard]] virtual std::int64_t size(Part part) const = 0;
+  // Batches of one pass: the last may be smaller, and is left out of training with `drop_last`.
+  // kEndless for an endless part. Throws Error if there would be none.
+  [[nodiscard]] std::int64_t num_batches(Part part, std::int64_t batch_size) const;
+  // The batch of that index, counted from 0 through all epochs. See Note [Stream of samples].
+  [[nodiscard]] Batch train_batch(std::int64_t index, std::int64_t batch_size) const;
+  // Batch 0..num_batches-1 of a pass in the order of the samples: for evaluation.
+  [[nodiscard]] Batch batch(Part part, std::int64_t index, std::int64_t batch_size) const;
+  // Null where the inputs are no text.
+  [[nodiscard]] virtual const Tokenizer* tokenizer() const { return nullptr; }
+
+ protected:
+  // `name` is the data set's type, for errors. True `drawn`: a training sample's number is the
+  // number of the draw, which never repeats, and not one of 0..size-1.
+  DataSet(std::string_view name, DataSpec spec, const SampleOptions& options, std::uint64_t seed,
+          bool drawn);
+  // The samples of these numbers.
+  [[nodiscard]] virtual Batch gather(Part part, std::span<const std::int64_t> samples) const = 0;
+
+ private:
+  [[nodiscard]] std::shared_ptr<const std::vector<std::int64_t>> epoch_order(
+      std::int64_t epoch) const;
+
+  std::string_view name_;
+  DataSpec spec_;
+  bool shuffle_, drop_last_, drawn_;
+  std::uint64_t seed_;
+  // The order of the last epoch that was asked for.
+  mutable std::mutex order_mutex_;
+  mutable std::int64_t order_epoch_ = -1;
+  mutable std::shared_ptr<const std::vector<std::int64_t>> order_;
+};
+
+}  // namespace norma

@@ -1,0 +1,59 @@
+// A text file for next-token prediction.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/data/data_set.h"
+#include "apps/data/tokenizer.h"
+#include "core/random.h"
+
+namespace norma {
+
+enum class TokenizerKind { character, byte };
+constexpr auto config_names(TokenizerKind) {
+  return std::to_array<std::string_view>({"char", "byte"});
+}
+
+struct TextConfig : SampleOptions {
+  static constexpr const char* type = "text";
+  static constexpr const char* doc = "A text file; the target of a token is the one that follows.";
+  static constexpr const char* source = "as in nanoGPT's shakespeare_char";
+
+  std::string path;
+  TokenizerKind tokenizer = TokenizerKind::character;
+  std::int64_t context = 64;
+
+  [[nodiscard]] static config::Fields fields();
+  [[nodiscard]] std::unique_ptr<DataSet> make(std::uint64_t seed) const;
+};
+
+// Windows of T tokens of a part of N: inputs ids[s .. s+T-1], targets ids[s+1 .. s+T].
+//
+// The last `validation` share of the text is the validation part; its windows start at 0, T, 2 T,
+// ... and the tokens behind the last whole window are left out. Training windows start anywhere: s
+// is uniform over 0..N-T-1. Without `shuffle` they are as those of validation.
+class TextDataSet final : public DataSet {
+ public:
+  // Throws Error, naming part, N and T, if a part has fewer than T+1 tokens.
+  TextDataSet(const TextConfig& config, Tokenizer tokenizer, std::vector<std::int64_t> ids,
+              std::uint64_t seed);
+
+  [[nodiscard]] std::int64_t size(Part part) const override;
+  [[nodiscard]] const Tokenizer* tokenizer() const override { return &tokenizer_; }
+
+ protected:
+  [[nodiscard]] Batch gather(Part part, std::span<const std::int64_t> samples) const override;
+
+ private:
+  Tokenizer tokenizer_;
+  std::vector<std::int64_t> ids_;
+  std::int64_t context_;
+  std::int64_t train_tokens_ = 0, validation_tokens_ = 0;  // the first, and the last, of ids_
+  bool drawn_;
+  RandomKey key_;
+};
+
+}  // namespace norma
