@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/config/config.h"
+#include "optim/adafactor.h"
 #include "optim/adagrad.h"
 #include "optim/adam.h"
 #include "optim/adamw.h"
@@ -14,7 +15,7 @@
 namespace norma {
 
 struct OptimizerConfig : config::OneOf<SgdConfig, AdamConfig, AdamWConfig, RAdamConfig,
-                                       RmspropConfig, AdagradConfig, LionConfig> {
+                                       RmspropConfig, AdagradConfig, AdafactorConfig, LionConfig> {
   static constexpr const char* family = "optimizer";
   static constexpr const char* family_doc = "How gradients become a step.";
   using OneOf::OneOf;

@@ -22,6 +22,7 @@ const char* const kAll[] = {
     R"({"type":"radam","lr":0.1,"weight_decay":0.1})",
     R"({"type":"rmsprop","lr":0.1,"momentum":0.5,"centered":true,"weight_decay":0.1})",
     R"({"type":"adagrad","lr":0.1,"weight_decay":0.1})",
+    R"({"type":"adafactor","lr":0.1,"weight_decay":0.1})",
     R"({"type":"lion","lr":0.1,"weight_decay":0.1})",
 };
 
