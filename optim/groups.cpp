@@ -68,6 +68,7 @@ std::vector<ParameterSetting> assign_groups(const OptimizerOptions& config,
   const std::vector<bool> none = without_decay(config, parameters);
   std::vector<ParameterSetting> settings(none.size());
   for (std::size_t i = 0; i < settings.size(); ++i) {
+    settings[i].decays = !none[i];
     settings[i].weight_decay = none[i] ? 0 : config.weight_decay;
   }
   for (std::size_t k = 0; k < config.groups.size(); ++k) {
@@ -82,6 +83,7 @@ std::vector<ParameterSetting> assign_groups(const OptimizerOptions& config,
       settings[i].group = static_cast<int>(k);
       settings[i].lr_factor = group.lr_factor;
       settings[i].frozen = group.frozen;
+      settings[i].own_decay = group.weight_decay.has_value();
       if (group.weight_decay && !none[i]) settings[i].weight_decay = *group.weight_decay;
     }
     require(matched, "optimizer.groups.{}: '{}' matches no parameter; the names are {}", k,

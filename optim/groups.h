@@ -36,7 +36,9 @@ struct ParameterSetting {
   double lr_factor = 1;
   double weight_decay = 0;
   bool frozen = false;
-  int group = -1;  // its entry in `groups`, or -1 for the optimizer's own settings
+  bool decays = true;      // false for what no_decay names
+  bool own_decay = false;  // its group sets the decay
+  int group = -1;          // its entry in `groups`, or -1 for the optimizer's own settings
 };
 
 // The setting of every parameter, in order. A parameter belongs to the first group that matches it,

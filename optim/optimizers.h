@@ -8,14 +8,16 @@
 #include "optim/adam.h"
 #include "optim/adamw.h"
 #include "optim/lion.h"
+#include "optim/muon.h"
 #include "optim/radam.h"
 #include "optim/rmsprop.h"
 #include "optim/sgd.h"
 
 namespace norma {
 
-struct OptimizerConfig : config::OneOf<SgdConfig, AdamConfig, AdamWConfig, RAdamConfig,
-                                       RmspropConfig, AdagradConfig, AdafactorConfig, LionConfig> {
+struct OptimizerConfig
+    : config::OneOf<SgdConfig, AdamConfig, AdamWConfig, RAdamConfig, RmspropConfig, AdagradConfig,
+                    AdafactorConfig, LionConfig, MuonConfig> {
   static constexpr const char* family = "optimizer";
   static constexpr const char* family_doc = "How gradients become a step.";
   using OneOf::OneOf;

@@ -23,6 +23,7 @@ const char* const kAll[] = {
     R"({"type":"rmsprop","lr":0.1,"momentum":0.5,"centered":true,"weight_decay":0.1})",
     R"({"type":"adagrad","lr":0.1,"weight_decay":0.1})",
     R"({"type":"adafactor","lr":0.1,"weight_decay":0.1})",
+    R"({"type":"muon","lr":0.1,"weight_decay":0.1})",
     R"({"type":"lion","lr":0.1,"weight_decay":0.1})",
 };
 
