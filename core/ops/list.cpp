@@ -5,43 +5,63 @@ namespace norma {
 // One word an op: declared here, defined beside its forward and backward.
 // clang-format off
 #define NORMA_OPS(X) \
-  X(alias) \
+  X(abs) \
   X(add) \
   X(add_scalar) \
+  X(alias) \
+  X(bce_loss) \
   X(broadcast_to) \
   X(cast) \
+  X(concatenate) \
+  X(cos) \
+  X(cross_entropy) \
   X(div) \
+  X(dropout) \
+  X(elu) \
+  X(embedding) \
+  X(erf) \
+  X(exp) \
+  X(gather) \
+  X(geglu) \
+  X(gelu) \
+  X(huber_loss) \
+  X(leaky_relu) \
+  X(log) \
+  X(log_softmax) \
+  X(logsumexp) \
+  X(mae_loss) \
+  X(max) \
   X(maximum) \
+  X(min) \
   X(minimum) \
+  X(mse_loss) \
   X(mul) \
   X(mul_scalar) \
   X(neg) \
-  X(sub) \
-  X(sum_to) \
-  X(where) \
-  X(abs) \
-  X(cos) \
-  X(dropout) \
-  X(elu) \
-  X(erf) \
-  X(exp) \
-  X(geglu) \
-  X(gelu) \
-  X(leaky_relu) \
-  X(log) \
+  X(norm) \
+  X(pad) \
+  X(permute) \
   X(pow) \
   X(pow_tensor) \
   X(reglu) \
   X(relu) \
+  X(reshape) \
   X(rsqrt) \
+  X(scatter_add) \
   X(sigmoid) \
   X(silu) \
   X(sin) \
+  X(slice) \
+  X(softmax) \
   X(softplus) \
   X(sqrt) \
   X(square) \
+  X(sub) \
+  X(sum_to) \
   X(swiglu) \
-  X(tanh)
+  X(tanh) \
+  X(var) \
+  X(where)
 // clang-format on
 
 #define NORMA_DECLARE(name) extern const OpInfo name##_op;
