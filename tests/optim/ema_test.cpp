@@ -1,6 +1,6 @@
 #include "optim/ema.h"
 
-#include "optim/loss_scale.h"
+#include "optim/loss_scaler.h"
 #include "tests/optim/support.h"
 #include "tests/support/catch.h"
 
@@ -37,23 +37,23 @@ TEST_CASE("the average of the weights", "[optim]") {
 }
 
 TEST_CASE("the loss scale halves at once and doubles after 2000 good steps", "[optim]") {
-  LossScale scale = LossScale::dynamic();
+  LossScaler scale = LossScaler::dynamic();
   CHECK(scale.scale() == 65536);
   CHECK(!scale.update(false));
   CHECK(scale.scale() == 32768);
   for (int i = 0; i < 1999; ++i) CHECK(scale.update(true));
   CHECK(scale.scale() == 32768);
-  LossScale resumed = LossScale::dynamic();
+  LossScaler resumed = LossScaler::dynamic();
   resumed.load_state(scale.state());
   CHECK(resumed.update(true));
   CHECK(resumed.scale() == 65536);
   CHECK(scale.update(false) == false);  // starts counting anew
-  CHECK(scale.state() == LossScale::State{16384, 0});
+  CHECK(scale.state() == LossScaler::State{16384, 0});
 
-  LossScale fixed = LossScale::fixed(8);
+  LossScaler fixed = LossScaler::fixed(8);
   CHECK(!fixed.update(false));
   CHECK(fixed.scale() == 8);
-  NORMA_CHECK_ERROR(LossScale::fixed(0), "expected a number above 0; got 0");
+  NORMA_CHECK_ERROR(LossScaler::fixed(0), "expected a number above 0; got 0");
 }
 
 }  // namespace

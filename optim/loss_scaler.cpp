@@ -1,4 +1,4 @@
-#include "optim/loss_scale.h"
+#include "optim/loss_scaler.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,12 +7,12 @@
 
 namespace norma {
 
-LossScale::LossScale(double scale, bool dynamic) : scale_(scale), dynamic_(dynamic) {
+LossScaler::LossScaler(double scale, bool dynamic) : scale_(scale), dynamic_(dynamic) {
   require(std::isfinite(scale) && scale > 0, "loss_scale: expected a number above 0; got {}",
           scale);
 }
 
-bool LossScale::update(bool gradients_finite) {
+bool LossScaler::update(bool gradients_finite) {
   if (!dynamic_) return gradients_finite;
   if (!gradients_finite) {
     scale_ /= 2;
@@ -24,7 +24,7 @@ bool LossScale::update(bool gradients_finite) {
   return gradients_finite;
 }
 
-void LossScale::load_state(const State& state) {
+void LossScaler::load_state(const State& state) {
   require(std::isfinite(state.scale) && state.scale > 0,
           "loss_scale: expected a saved scale above 0; got {}", state.scale);
   scale_ = state.scale;

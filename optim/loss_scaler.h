@@ -9,16 +9,16 @@ namespace norma {
 // Dynamic: a step whose gradients are not finite is skipped and halves the scale; after
 // kGrowthInterval good steps in a row it doubles. Source: torch.amp.GradScaler, whose constants
 // these are; Micikevicius et al. 2018.
-class LossScale {
+class LossScaler {
  public:
   static constexpr double kFirst = 65536;
   static constexpr std::int64_t kGrowthInterval = 2000;  // steps
   static constexpr double kLargest = 0x1p127;            // f32 holds it
 
   // A scale that changes by itself.
-  [[nodiscard]] static LossScale dynamic(double first = kFirst) { return LossScale(first, true); }
+  [[nodiscard]] static LossScaler dynamic(double first = kFirst) { return LossScaler(first, true); }
   // One that stays. Throws Error unless it is finite and above 0.
-  [[nodiscard]] static LossScale fixed(double scale) { return LossScale(scale, false); }
+  [[nodiscard]] static LossScaler fixed(double scale) { return LossScaler(scale, false); }
 
   [[nodiscard]] double scale() const { return scale_; }
   [[nodiscard]] bool is_dynamic() const { return dynamic_; }
@@ -35,7 +35,7 @@ class LossScale {
   void load_state(const State& state);
 
  private:
-  LossScale(double scale, bool dynamic);
+  LossScaler(double scale, bool dynamic);
 
   double scale_;
   bool dynamic_;
