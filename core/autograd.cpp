@@ -199,7 +199,10 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  void set_targets(std::span<const Tensor> outputs, std::span<const Tensor> inputs);
+  // Whether an input may lie below another one. If not, the search for paths ends at the inputs.
+  enum class Below { anything, nothing };
+  void set_targets(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                   Below below = Below::anything);
   void seed(const Tensor& output, Tensor grad) { deliver(edge_to(output), std::move(grad)); }
   void run();
   [[nodiscard]] std::vector<Tensor>& results() { return results_; }
@@ -260,7 +263,8 @@ void Engine::claim(Node* node) {
           node->op->name);
 }
 
-void Engine::set_targets(std::span<const Tensor> outputs, std::span<const Tensor> inputs) {
+void Engine::set_targets(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                         Below below) {
   has_targets_ = true;
   results_.resize(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -273,6 +277,7 @@ void Engine::set_targets(std::span<const Tensor> outputs, std::span<const Tensor
   }
   // The nodes below the outputs, then, from the inputs' side, which of them lead to a target.
   std::vector<Node*> stack;
+  const auto is_target = [&](Node* node) { return targets_.contains({node, 0}); };
   const auto visit = [&](Node* node) {
     if (!node || node->pass.load(std::memory_order_acquire) == pass_) return;
     claim(node);
@@ -282,11 +287,13 @@ void Engine::set_targets(std::span<const Tensor> outputs, std::span<const Tensor
   while (!stack.empty()) {
     Node* node = stack.back();
     stack.pop_back();
+    if (below == Below::nothing && is_target(node)) continue;
     for (const Edge& e : node->inputs) visit(e.node.get());
   }
   std::vector<Node*> ordered = claimed_;
   std::sort(ordered.begin(), ordered.end(), [](Node* a, Node* b) { return a->id < b->id; });
   for (Node* node : ordered) {
+    if (below == Below::nothing && is_target(node)) continue;
     node->needed = std::any_of(node->inputs.begin(), node->inputs.end(),
                                [&](const Edge& e) { return wants(e); });
   }
@@ -438,9 +445,13 @@ void Engine::run_composed(Node& node, BackwardContext& ctx) {
     index.push_back(static_cast<int>(i));
   }
   const Tensor y = node.op->composed(inputs, node.attrs);
-  const Tensor dy = ctx.grad_output();
-  const std::vector<Tensor> grads = norma::grad(
-      std::span(&y, 1), wanted, {.create_graph = true, .allow_unused = true}, std::span(&dy, 1));
+  if (!y.requires_grad()) return;
+  // The graph above the inputs belongs to the pass that runs now.
+  Engine inner(true, true);
+  inner.set_targets(std::span(&y, 1), wanted, Engine::Below::nothing);
+  inner.seed(y, ctx.grad_output());
+  inner.run();
+  const std::vector<Tensor> grads = std::move(inner.results());
   for (std::size_t k = 0; k < grads.size(); ++k) {
     if (grads[k].defined()) ctx.set_grad(index[k], grads[k]);
   }

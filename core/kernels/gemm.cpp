@@ -176,12 +176,12 @@ void run_tile(const Product& p, const Tiling& t, std::int64_t tile, T alpha, con
   T* out = c + i0 * p.ldc + j0;
   tile_product(q, alpha, a + (p.transpose_a ? i0 : i0 * p.lda),
                b + (p.transpose_b ? j0 * p.ldb : j0), beta, out);
-  if (!e.bias && !e.pre && !e.activate) return;
+  if (!e.bias && !e.pre && !e.activation) return;
   for (std::int64_t i = 0; i < q.m; ++i) {
     T* row = out + i * p.ldc;
     if (e.bias) add_row(e.bias + j0, q.n, row);
     if (e.pre) std::copy(row, row + q.n, e.pre + (i0 + i) * p.n + j0);
-    if (e.activate) e.activate(row, q.n, row);
+    if (e.activation) activate(*e.activation, 0.0, row, row, q.n);
   }
 }
 

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+
+#include "core/kernels/activations.h"
 
 namespace norma::kernels {
 
@@ -14,12 +17,12 @@ struct Product {
   std::int64_t lda = 0, ldb = 0, ldc = 0;
 };
 
-// What happens to a tile of the product while it is in cache: c = activate(c + bias).
+// What happens to a tile of the product while it is in cache: c = activation(c + bias).
 template <class T>
 struct Epilogue {
   const T* bias = nullptr;  // (n), added to every row
   T* pre = nullptr;         // (m, n) dense: keeps c + bias, for the backward pass
-  void (*activate)(const T* x, std::int64_t n, T* y) = nullptr;  // y may be x
+  std::optional<Activation> activation;
 };
 
 // C = alpha op(A) op(B) + beta C, then the epilogue. With beta 0 the old content of C is not read.

@@ -26,10 +26,12 @@ namespace norma {
   X(gelu) \
   X(huber_loss) \
   X(leaky_relu) \
+  X(linear) \
   X(log) \
   X(log_softmax) \
   X(logsumexp) \
   X(mae_loss) \
+  X(matmul) \
   X(max) \
   X(maximum) \
   X(min) \

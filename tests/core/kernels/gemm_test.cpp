@@ -115,9 +115,7 @@ TEST_CASE("gemm's epilogue adds the bias, keeps the sum and applies the activati
   kernels::Epilogue<float> e;
   e.bias = bias.data();
   e.pre = pre.data();
-  e.activate = [](const float* x, std::int64_t count, float* to) {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = std::max(x[i], 0.0f);
-  };
+  e.activation = kernels::Activation::relu;
   kernels::gemm(p, 1.0f, a.data(), b.data(), 0.0f, y.data(), e);
   bool same = true;
   for (std::size_t i = 0; i < y.size(); ++i) {
