@@ -29,19 +29,40 @@ std::string cell(std::string_view text) {
   return out;
 }
 
-std::string table(const StructType& type) {
-  if (type.fields().empty()) return "No keys.\n";
-  std::string out = "| key | type | default | range | meaning |\n|---|---|---|---|---|\n";
+// The structure behind a field, or behind the elements of its list; null if there is none.
+const StructType* structure_of(const Type& type) {
+  if (const StructType* s = type.as_struct()) return s;
+  for (const Type* part : type.parts()) {
+    if (const StructType* s = structure_of(*part)) return s;
+  }
+  return nullptr;
+}
+
+std::string default_of(const StructType& type, const Field& f) {
+  if (f.limits.required) return "must be given";
+  const Json value = f.type().write(f.member(type.defaults()));
+  // Of a family, the name is enough.
+  return fmt::format("`{}`", f.type().as_family() ? value["type"].dump() : value.dump());
+}
+
+// A row a field; those of inner structures follow, unless they have a section of their own.
+std::string rows(const StructType& type, const std::string& prefix, bool with_inner) {
+  std::string out;
   for (const Field& f : type.fields()) {
-    const std::string standard =
-        f.limits.required ? "must be given"
-        : f.type().as_struct()
-            ? "see below"
-            : fmt::format("`{}`", f.type().write(f.member(type.defaults())).dump());
-    out += fmt::format("| `{}` | {} | {} | {} | {} |\n", f.key, cell(f.type().expected()),
+    const std::string key = prefix + std::string(f.key);
+    const StructType* inner = structure_of(f.type());
+    const std::string standard = inner && !with_inner ? "see below" : default_of(type, f);
+    out += fmt::format("| `{}` | {} | {} | {} | {} |\n", key, cell(f.type().expected()),
                        cell(standard), range_text(f.limits), cell(f.doc));
+    if (inner && with_inner) out += rows(*inner, key + (f.type().as_struct() ? "." : "[]."), true);
   }
   return out;
+}
+
+std::string table(const StructType& type, bool with_inner = true) {
+  if (type.fields().empty()) return "No keys.\n";
+  return "| key | type | default | range | meaning |\n|---|---|---|---|---|\n" +
+         rows(type, "", with_inner);
 }
 
 }  // namespace
@@ -78,7 +99,7 @@ Json schema(const Type& type, std::string_view title) {
 std::string markdown(const Type& type, std::string_view title) {
   std::string out = fmt::format("# {}\n", title);
   if (const StructType* s = type.as_struct()) {
-    out += "\n" + table(*s);
+    out += "\n" + table(*s, /*with_inner=*/false);
     for (const Field& f : s->fields()) {
       if (const StructType* inner = f.type().as_struct()) {
         out += fmt::format("\n## `{}`\n\n{}\n\n{}", f.key, f.doc, table(*inner));

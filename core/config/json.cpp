@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "core/config/problems.h"
+#include "core/file.h"
 
 namespace norma::config {
 namespace {
@@ -164,11 +164,12 @@ Json load_chain(const fs::path& path, std::vector<fs::path>& chain) {
     for (const fs::path& p : chain) circle += p.filename().string() + " -> ";
     fail(source, "extends", "a circle: " + circle + real.filename().string());
   }
-  if (!fs::exists(path, code)) fail(source, "", "no such file");
-  if (fs::is_directory(path, code)) fail(source, "", "expected a file; got a folder");
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail(source, "", "the file cannot be read");
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::string text;
+  try {
+    text = read_file(source);
+  } catch (const Error& e) {
+    throw ConfigError("", {{"", e.what()}});
+  }
   Json json = parse_json(text, source);
   if (!json.is_object()) fail(source, "", "expected an object; got " + shown(json));
   json.erase("$schema");

@@ -253,8 +253,7 @@ Json FamilyType::schema(SchemaParts& parts, const Limits&) const {
 }
 
 std::string FamilyType::expected() const {
-  const bool vowel = std::string_view("aeiou").find(name_[0]) != std::string_view::npos;
-  return fmt::format("{} {} (a name, or an object)", vowel ? "an" : "a", name_);
+  return fmt::format("a type of {} (a name, or an object)", name_);
 }
 
 bool FamilyType::takes(const Json& value) const { return value.is_string() || value.is_object(); }

@@ -1,0 +1,22 @@
+// The table of verbs: one line each.
+#include "apps/cli/verb.h"
+
+// X(name, doc): the function is name##_verb, in apps/cli/<name>.cpp.
+#define NORMA_VERBS(X)                                  \
+  X(inspect, "Print the tensors of a safetensors file") \
+  X(version, "Print the version, and what the program is built with and runs on")
+
+namespace norma::cli {
+
+#define NORMA_DECLARE(name, doc) Action name##_verb(CLI::App& app);
+NORMA_VERBS(NORMA_DECLARE)
+#undef NORMA_DECLARE
+
+std::span<const Verb> verbs() {
+#define NORMA_ENTRY(name, doc) {#name, doc, name##_verb},
+  static const Verb table[] = {NORMA_VERBS(NORMA_ENTRY)};
+#undef NORMA_ENTRY
+  return table;
+}
+
+}  // namespace norma::cli

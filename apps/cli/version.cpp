@@ -1,0 +1,44 @@
+#include <cblas.h>
+#include <fmt/format.h>
+#include <hwy/targets.h>
+
+#include "apps/cli/verb.h"
+#include "core/parallel.h"
+
+namespace norma::cli {
+namespace {
+
+std::string compiler() {
+#if defined(__clang__)
+  return fmt::format("Clang {}.{}.{}", __clang_major__, __clang_minor__, __clang_patchlevel__);
+#elif defined(__GNUC__)
+  return fmt::format("GCC {}.{}.{}", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__);
+#else
+  return "unknown";
+#endif
+}
+
+// Instruction sets of this machine that Highway knows, the best first.
+std::string vector_targets() {
+  std::string text;
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    text += (text.empty() ? "" : " ") + std::string(hwy::TargetName(target));
+  }
+  return text;
+}
+
+}  // namespace
+
+Action version_verb(CLI::App&) {
+  return [] {
+    fmt::print("norma     {}\n", NORMA_VERSION);
+    fmt::print("compiler  {}\n", compiler());
+    fmt::print("OpenBLAS  {}\n", openblas_get_config());
+    fmt::print("Highway   {}\n", vector_targets());
+    fmt::print("OpenMP    {}\n", has_threads() ? "yes" : "no: every loop runs on one thread");
+    fmt::print("threads   {}\n", num_threads());
+    return kDone;
+  };
+}
+
+}  // namespace norma::cli

@@ -1,0 +1,60 @@
+// The section `train`: how long, how much at a time, and what is written down on the way.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "core/config/config.h"
+
+namespace norma {
+
+enum class Precision { f32, bf16, f16, f64 };
+constexpr auto config_names(Precision) {
+  return std::to_array<std::string_view>({"f32", "bf16", "f16", "f64"});
+}
+
+enum class LossScale { dynamic };
+constexpr auto config_names(LossScale) { return std::to_array<std::string_view>({"dynamic"}); }
+
+// Which number of an evaluation tells the best checkpoint.
+enum class BestBy { loss, accuracy };
+constexpr auto config_names(BestBy) {
+  return std::to_array<std::string_view>({"loss", "accuracy"});
+}
+
+enum class OnDivergence { stop, continue_ };
+constexpr auto config_names(OnDivergence) {
+  return std::to_array<std::string_view>({"stop", "continue"});
+}
+
+struct TrainConfig {
+  std::optional<std::int64_t> steps;
+  std::optional<std::int64_t> epochs;
+  std::int64_t batch = 32;
+  std::int64_t accumulate = 1;
+  std::optional<double> clip_norm;
+  std::optional<double> clip_value;
+  Precision precision = Precision::f32;
+  std::variant<LossScale, double> loss_scale = LossScale::dynamic;
+  std::optional<std::int64_t> eval_every;
+  std::optional<std::int64_t> eval_batches;
+  std::optional<std::int64_t> checkpoint_every;
+  std::int64_t keep = 3;
+  BestBy best = BestBy::loss;
+  std::optional<std::int64_t> early_stop;
+  std::int64_t log_every = 10;
+  std::optional<std::int64_t> probe_every;
+  std::optional<double> ema;
+  bool recompute = false;
+  OnDivergence on_divergence = OnDivergence::stop;
+  std::int64_t max_skipped = 10;
+  std::optional<std::int64_t> guessing_after;
+
+  static config::Fields fields();
+  void check(config::Problems& problems, const std::string& path) const;
+};
+
+}  // namespace norma
