@@ -134,7 +134,9 @@ void check_composed(const OpCase& row, const std::vector<Tensor>& inputs) {
   CHECK(compare(y, z, 1e-9) == "");
   if (!z.requires_grad()) return;
   const Tensor u = random_tensor(y.shape(), 5);
-  const auto dy = grad(std::span(&y, 1), x, {.allow_unused = true}, std::span(&u, 1));
+  // What lies below the op belongs to both graphs.
+  const auto dy =
+      grad(std::span(&y, 1), x, {.retain_graph = true, .allow_unused = true}, std::span(&u, 1));
   const auto dz = grad(std::span(&z, 1), x, {.allow_unused = true}, std::span(&u, 1));
   for (std::size_t i = 0; i < x.size(); ++i) {
     INFO("gradient of input " << i << ", fused against composed");
