@@ -13,6 +13,7 @@ namespace norma {
   X(broadcast_to) \
   X(cast) \
   X(concatenate) \
+  X(conv2d) \
   X(cos) \
   X(cross_entropy) \
   X(div) \
