@@ -1,5 +1,60 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/kernels/indexing.cpp"
+#include "hwy/foreach_target.h"  // must come before the vector headers
+//
 #include "core/kernels/indexing.h"
+#include "core/kernels/wide-inl.h"
 
+HWY_BEFORE_NAMESPACE();
+namespace norma::kernels::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// for (k < count) for (i < cols) to[i] += dy[positions[k] * width + i]; each sum in f64, rounded
+// once.
+template <class T>
+HWY_INLINE void add_rows_at(const T* dy, const std::int64_t* positions, std::int64_t count,
+                            std::int64_t width, std::int64_t cols, T* to) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(WideTag()));
+  std::int64_t c = 0;
+  for (; c + 4 * lanes <= cols; c += 4 * lanes) {
+    auto s0 = load_f64(to + c), s1 = load_f64(to + c + lanes);
+    auto s2 = load_f64(to + c + 2 * lanes), s3 = load_f64(to + c + 3 * lanes);
+    for (std::int64_t k = 0; k < count; ++k) {
+      const T* from = dy + positions[k] * width + c;
+      s0 = hn::Add(s0, load_f64(from));
+      s1 = hn::Add(s1, load_f64(from + lanes));
+      s2 = hn::Add(s2, load_f64(from + 2 * lanes));
+      s3 = hn::Add(s3, load_f64(from + 3 * lanes));
+    }
+    store_f64(s0, to + c);
+    store_f64(s1, to + c + lanes);
+    store_f64(s2, to + c + 2 * lanes);
+    store_f64(s3, to + c + 3 * lanes);
+  }
+  for (; c < cols; ++c) {
+    auto sum = static_cast<double>(to[c]);
+    for (std::int64_t k = 0; k < count; ++k) {
+      sum += static_cast<double>(dy[positions[k] * width + c]);
+    }
+    to[c] = static_cast<T>(sum);
+  }
+}
+
+void add_rows_f32(const float* dy, const std::int64_t* positions, std::int64_t count,
+                  std::int64_t width, std::int64_t cols, float* to) {
+  add_rows_at(dy, positions, count, width, cols, to);
+}
+void add_rows_f64(const double* dy, const std::int64_t* positions, std::int64_t count,
+                  std::int64_t width, std::int64_t cols, double* to) {
+  add_rows_at(dy, positions, count, width, cols, to);
+}
+
+}  // namespace
+}  // namespace norma::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -10,6 +65,10 @@
 #include "core/parallel.h"
 
 namespace norma::kernels {
+
+HWY_EXPORT(add_rows_f32);
+HWY_EXPORT(add_rows_f64);
+
 namespace {
 
 // Elements of a chunk, and columns that a thread sums at once: eight lines of the cache in f64.
@@ -75,6 +134,15 @@ std::vector<std::int64_t> sorted_positions(const std::int64_t* ids, std::int64_t
   return order;
 }
 
+void add_rows(const float* dy, const std::int64_t* positions, std::int64_t count,
+              std::int64_t width, std::int64_t cols, float* to) {
+  HWY_DYNAMIC_DISPATCH(add_rows_f32)(dy, positions, count, width, cols, to);
+}
+void add_rows(const double* dy, const std::int64_t* positions, std::int64_t count,
+              std::int64_t width, std::int64_t cols, double* to) {
+  HWY_DYNAMIC_DISPATCH(add_rows_f64)(dy, positions, count, width, cols, to);
+}
+
 template <class T>
 void add_rows_by_id_any(const T* dy, const std::int64_t* ids, std::int64_t count, std::int64_t rows,
                         std::int64_t width, std::int64_t padding_id, bool accumulate, T* dx) {
@@ -84,28 +152,15 @@ void add_rows_by_id_any(const T* dy, const std::int64_t* ids, std::int64_t count
   const std::vector<std::int64_t> order = sorted_positions(ids, count, rows);
   const std::int64_t strips = (width + kColumns - 1) / kColumns;
   const auto sum_strip = [&](std::int64_t c, std::int64_t cols) {
-    double sum[kColumns];
     for (std::size_t k = 0; k < order.size();) {
       const std::int64_t id = ids[order[k]];
-      T* to = dx + id * width + c;
       std::size_t end = k;
       while (end < order.size() && ids[order[end]] == id) ++end;
-      if (id == padding_id) {
-        k = end;
-        continue;
+      if (id != padding_id) {
+        add_rows(dy + c, order.data() + k, static_cast<std::int64_t>(end - k), width, cols,
+                 dx + id * width + c);
       }
-      if (end - k == 1) {
-        // for (i < cols) to[i] += from[i]: the common case needs no f64.
-        const T* from = dy + order[k++] * width + c;
-        for (std::int64_t i = 0; i < cols; ++i) to[i] += from[i];
-        continue;
-      }
-      for (std::int64_t i = 0; i < cols; ++i) sum[i] = static_cast<double>(to[i]);
-      for (; k < end; ++k) {
-        const T* from = dy + order[k] * width + c;
-        for (std::int64_t i = 0; i < cols; ++i) sum[i] += static_cast<double>(from[i]);
-      }
-      for (std::int64_t i = 0; i < cols; ++i) to[i] = static_cast<T>(sum[i]);
+      k = end;
     }
   };
   parallel_for(strips, grain(count * kColumns), [&](std::int64_t b, std::int64_t e) {
@@ -166,3 +221,4 @@ void add_rows_by_id(const double* dy, const std::int64_t* ids, std::int64_t coun
 }
 
 }  // namespace norma::kernels
+#endif  // HWY_ONCE

@@ -8,6 +8,7 @@
 
 #include "core/kernels/reduce.h"
 #include "core/kernels/tail-inl.h"
+#include "core/kernels/wide-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace norma::kernels::HWY_NAMESPACE {
@@ -32,15 +33,19 @@ HWY_INLINE T extreme_row(const T* x, std::int64_t n) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   T m = x[0];
   std::int64_t i = 0;
-  if (n >= 2 * lanes) {
+  if (n >= 4 * lanes) {
     auto m0 = hn::LoadU(d, x), m1 = hn::LoadU(d, x + lanes);
-    for (i = 2 * lanes; i + 2 * lanes <= n; i += 2 * lanes) {
+    auto m2 = hn::LoadU(d, x + 2 * lanes), m3 = hn::LoadU(d, x + 3 * lanes);
+    for (i = 4 * lanes; i + 4 * lanes <= n; i += 4 * lanes) {
       m0 = better<kMax>(d, m0, hn::LoadU(d, x + i));
       m1 = better<kMax>(d, m1, hn::LoadU(d, x + i + lanes));
+      m2 = better<kMax>(d, m2, hn::LoadU(d, x + i + 2 * lanes));
+      m3 = better<kMax>(d, m3, hn::LoadU(d, x + i + 3 * lanes));
     }
-    HWY_ALIGN T best[hn::MaxLanes(d)];
-    hn::Store(better<kMax>(d, m0, m1), d, best);
-    for (std::int64_t j = 0; j < lanes; ++j) m = better_scalar<kMax>(m, best[j]);
+    for (; i + lanes <= n; i += lanes) m0 = better<kMax>(d, m0, hn::LoadU(d, x + i));
+    const auto best = better<kMax>(d, better<kMax>(d, m0, m1), better<kMax>(d, m2, m3));
+    if (!hn::AllTrue(d, hn::Eq(best, best))) return std::numeric_limits<T>::quiet_NaN();
+    m = hn::GetLane(kMax ? hn::MaxOfLanes(d, best) : hn::MinOfLanes(d, best));
   }
   for (; i < n; ++i) m = better_scalar<kMax>(m, x[i]);
   return m;
@@ -61,13 +66,6 @@ HWY_INLINE void extreme_columns(const T* x, std::int64_t stride, std::int64_t n,
     }
     for (; i < cols; ++i) y[i] = better_scalar<kMax>(y[i], x[i]);
   }
-}
-
-// v[0..lanes) as f64.
-HWY_INLINE auto load_f64(const double* p) { return hn::LoadU(hn::ScalableTag<double>(), p); }
-HWY_INLINE auto load_f64(const float* p) {
-  const hn::ScalableTag<double> d;
-  return hn::PromoteTo(d, hn::LoadU(hn::Rebind<float, decltype(d)>(), p));
 }
 
 // for (i < n) sum += kSquare ? (x[i] - c)^2 : x[i];

@@ -21,15 +21,18 @@ void backward(BackwardContext& ctx) {
   const auto& a = ctx.attrs<Attrs>();
   const Tensor x = ctx.saved(0), t = ctx.saved(1);
   const double scale = ctx.grad_output().item() / static_cast<double>(x.numel());
-  Tensor kept[2];
-  kernels::LossGradient gradients[2];
+  // Held until the end: a second destination of the same tensor must not share the first one's
+  // memory.
+  Destination into[2];
   for (int i : {0, 1}) {
-    if (!ctx.needs(i)) continue;
-    Destination d = ctx.destination(i);
-    gradients[i] = {d.tensor.mutable_raw(), d.accumulate};
-    kept[i] = d.tensor;
+    if (ctx.needs(i)) into[i] = ctx.destination(i);
   }
   dispatch_compute(x.dtype(), "loss", [&]<class T>() {
+    kernels::LossGradient<T> gradients[2];
+    for (int i : {0, 1}) {
+      if (ctx.needs(i))
+        gradients[i] = {into[i].tensor.template mutable_data<T>(), into[i].accumulate};
+    }
     kernels::loss_backward(a.loss, a.delta, scale, x.data<T>(), t.data<T>(), x.numel(),
                            gradients[0], gradients[1]);
   });
