@@ -10,6 +10,7 @@ namespace norma {
   X(add_scalar) \
   X(alias) \
   X(bce_loss) \
+  X(attention) \
   X(broadcast_to) \
   X(cast) \
   X(concatenate) \
@@ -42,6 +43,8 @@ namespace norma {
   X(mul_scalar) \
   X(neg) \
   X(norm) \
+  X(norm_channels) \
+  X(norm_rows) \
   X(pad) \
   X(permute) \
   X(pow) \
@@ -49,6 +52,7 @@ namespace norma {
   X(reglu) \
   X(relu) \
   X(reshape) \
+  X(rope) \
   X(rsqrt) \
   X(scatter_add) \
   X(sigmoid) \
