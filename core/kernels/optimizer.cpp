@@ -252,7 +252,7 @@ HWY_AFTER_NAMESPACE();
 namespace norma::kernels {
 namespace {
 
-constexpr std::int64_t kGrain = 32768;  // elements: below it a pass stays on one thread
+constexpr std::int64_t kGrain = 65536;  // elements: below it a pass stays on one thread
 
 // Where each segment begins if the segments are laid end to end, and the total.
 std::vector<std::int64_t> starts(Segments segments) {

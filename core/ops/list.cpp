@@ -9,8 +9,8 @@ namespace norma {
   X(add) \
   X(add_scalar) \
   X(alias) \
-  X(bce_loss) \
   X(attention) \
+  X(bce_loss) \
   X(broadcast_to) \
   X(cast) \
   X(concatenate) \
