@@ -1,0 +1,515 @@
+// Note [Winograd]. A tile of 2 x 2 outputs reads 4 x 4 inputs d. With the matrices
+//
+//   B^T = [1  0 -1  0]   G = [ 1   0   0 ]   A^T = [1  1  1  0]
+//         [0  1  1  0]       [1/2  1/2 1/2]        [0  1 -1 -1]
+//         [0 -1  1  0]       [1/2 -1/2 1/2]
+//         [0  1  0 -1]       [ 0   0   1 ]
+//
+// the tile is y = A^T [(G w G^T) * (B^T d B)] A with an elementwise product of 16 terms, where the
+// sum takes 36; over channels and tiles it becomes 16 matrix products. The gradient of the input is
+// the same with the kernel turned around. The gradient of the weight is the adjoint in w:
+// dw = G^T [sum over tiles of (A dy A^T) * (B^T d B)] G.
+//
+// Images are turned into (pixel, channel) order on the way, a few rows at a time, so that all
+// transforms run in vectors of channels. A block of tiles stays in the second-level cache from the
+// image to the result.
+#include "core/kernels/conv_winograd.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/kernels/gemm.h"
+#include "core/kernels/scratch.h"
+#include "core/parallel.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/kernels/conv_winograd.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+//
+#include "core/kernels/gemm_tile-inl.h"
+
+#ifndef NORMA_CONV_WINOGRAD_ONCE
+#define NORMA_CONV_WINOGRAD_ONCE
+namespace norma::kernels {
+namespace {
+
+constexpr int kPoints = 16;  // elements of a transformed tile
+
+// One image of a pass, cut into tiles.
+struct Image {
+  std::int64_t channels, h, w;  // of the image in memory
+  std::int64_t row0, col0;      // of the first tile's first element; may lie outside
+  std::int64_t padded;          // channels, rounded up to whole vectors
+};
+
+// A pass over tiles: `rows` rows of tiles, `down` to a sample, `across` tiles each.
+struct Tiles {
+  std::int64_t rows, down, across;
+};
+
+std::int64_t round_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b * b; }
+
+}  // namespace
+}  // namespace norma::kernels
+#endif  // NORMA_CONV_WINOGRAD_ONCE
+
+HWY_BEFORE_NAMESPACE();
+namespace norma::kernels::HWY_NAMESPACE {
+namespace {
+
+// lines (height, width, padded) = rows first..first+height-1 of an image, columns
+// col0..col0+width-1, channels last; zeros outside of the image and in the padding.
+template <class T>
+void turn_rows(const Image& m, const T* image, std::int64_t first, std::int64_t height,
+               std::int64_t width, T* lines) {
+  const std::int64_t from = std::max<std::int64_t>(0, m.col0);
+  const std::int64_t to = std::max(from, std::min(m.w, m.col0 + width));
+  const std::int64_t whole = m.channels / 4 * 4;
+  for (std::int64_t r = 0; r < height; ++r) {
+    T* line = lines + r * width * m.padded;
+    const std::int64_t y = first + r;
+    if (y < 0 || y >= m.h || from == to) {
+      std::fill_n(line, width * m.padded, T(0));
+      continue;
+    }
+    std::fill_n(line, (from - m.col0) * m.padded, T(0));
+    T* inner = line + (from - m.col0) * m.padded;
+    const T* row = image + y * m.w + from;
+    const std::int64_t plane = m.h * m.w;
+    for (std::int64_t c = 0; c < whole; c += 4) {
+      transpose_four(row + c * plane, plane, to - from, inner + c, m.padded);
+    }
+    for (std::int64_t c = whole; c < m.padded; ++c) {
+      for (std::int64_t x = 0; x < to - from; ++x) {
+        inner[x * m.padded + c] = c < m.channels ? row[c * plane + x] : T(0);
+      }
+    }
+    std::fill_n(inner + (to - from) * m.padded, (width - (to - m.col0)) * m.padded, T(0));
+  }
+}
+
+// image rows first.. = lines (height, width, padded), as far as they lie inside; the inverse of
+// turn_rows() for an image whose col0 is 0.
+template <class T>
+void turn_back(const Image& m, const T* lines, std::int64_t first, std::int64_t height,
+               std::int64_t width, T* image) {
+  const std::int64_t plane = m.h * m.w, whole = m.w / 4 * 4;
+  for (std::int64_t r = 0; r < std::min(height, m.h - first); ++r) {
+    const T* line = lines + r * width * m.padded;
+    T* row = image + (first + r) * m.w;
+    for (std::int64_t x = 0; x < whole; x += 4) {
+      transpose_four(line + x * m.padded, m.padded, m.channels, row + x, plane);
+    }
+    for (std::int64_t x = whole; x < m.w; ++x) {
+      for (std::int64_t c = 0; c < m.channels; ++c) row[c * plane + x] = line[x * m.padded + c];
+    }
+  }
+}
+
+// v (kPoints, tiles, channels) = B^T d B of one row of tiles; lines has 4 rows of `width` pixels.
+// `stride` leads from one point of v to the next.
+template <class T>
+void transform_input(const T* lines, std::int64_t width, std::int64_t channels, std::int64_t tiles,
+                     std::int64_t stride, T* v) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), row = width * channels;
+  for (std::int64_t t = 0; t < tiles; ++t) {
+    for (std::int64_t c = 0; c < channels; c += lanes) {
+      const T* from = lines + 2 * t * channels + c;
+      V m[4][4];
+      for (int q = 0; q < 4; ++q) {
+        const T* p = from + q * channels;
+        const V d0 = hn::LoadU(d, p), d1 = hn::LoadU(d, p + row);
+        const V d2 = hn::LoadU(d, p + 2 * row), d3 = hn::LoadU(d, p + 3 * row);
+        m[0][q] = hn::Sub(d0, d2);
+        m[1][q] = hn::Add(d1, d2);
+        m[2][q] = hn::Sub(d2, d1);
+        m[3][q] = hn::Sub(d1, d3);
+      }
+      T* to = v + t * channels + c;
+      for (int r = 0; r < 4; ++r) {
+        hn::StoreU(hn::Sub(m[r][0], m[r][2]), d, to + (4 * r + 0) * stride);
+        hn::StoreU(hn::Add(m[r][1], m[r][2]), d, to + (4 * r + 1) * stride);
+        hn::StoreU(hn::Sub(m[r][2], m[r][1]), d, to + (4 * r + 2) * stride);
+        hn::StoreU(hn::Sub(m[r][1], m[r][3]), d, to + (4 * r + 3) * stride);
+      }
+    }
+  }
+}
+
+// lines (2, 2 tiles, channels) = A^T m A + bias of one row of tiles. `bias` has `channels`
+// elements.
+template <class T>
+void transform_output(const T* m, std::int64_t stride, std::int64_t channels, std::int64_t tiles,
+                      const T* bias, T* lines) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), row = 2 * tiles * channels;
+  for (std::int64_t t = 0; t < tiles; ++t) {
+    for (std::int64_t c = 0; c < channels; c += lanes) {
+      const T* from = m + t * channels + c;
+      V s[2][4];
+      for (int q = 0; q < 4; ++q) {
+        const V m0 = hn::LoadU(d, from + q * stride), m1 = hn::LoadU(d, from + (4 + q) * stride);
+        const V m2 = hn::LoadU(d, from + (8 + q) * stride);
+        const V m3 = hn::LoadU(d, from + (12 + q) * stride);
+        s[0][q] = hn::Add(m0, hn::Add(m1, m2));
+        s[1][q] = hn::Sub(hn::Sub(m1, m2), m3);
+      }
+      const V b = hn::LoadU(d, bias + c);
+      T* to = lines + 2 * t * channels + c;
+      for (int r = 0; r < 2; ++r) {
+        hn::StoreU(hn::Add(b, hn::Add(s[r][0], hn::Add(s[r][1], s[r][2]))), d, to + r * row);
+        hn::StoreU(hn::Add(b, hn::Sub(hn::Sub(s[r][1], s[r][2]), s[r][3])), d,
+                   to + r * row + channels);
+      }
+    }
+  }
+}
+
+// z (kPoints, tiles, channels) = A dy A^T of one row of tiles; lines (2, 2 tiles, channels).
+template <class T>
+void transform_gradient(const T* lines, std::int64_t channels, std::int64_t tiles,
+                        std::int64_t stride, T* z) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), row = 2 * tiles * channels;
+  for (std::int64_t t = 0; t < tiles; ++t) {
+    for (std::int64_t c = 0; c < channels; c += lanes) {
+      const T* from = lines + 2 * t * channels + c;
+      V m[4][2];
+      for (int q = 0; q < 2; ++q) {
+        const V d0 = hn::LoadU(d, from + q * channels);
+        const V d1 = hn::LoadU(d, from + row + q * channels);
+        m[0][q] = d0;
+        m[1][q] = hn::Add(d0, d1);
+        m[2][q] = hn::Sub(d0, d1);
+        m[3][q] = hn::Neg(d1);
+      }
+      T* to = z + t * channels + c;
+      for (int r = 0; r < 4; ++r) {
+        hn::StoreU(m[r][0], d, to + (4 * r + 0) * stride);
+        hn::StoreU(hn::Add(m[r][0], m[r][1]), d, to + (4 * r + 1) * stride);
+        hn::StoreU(hn::Sub(m[r][0], m[r][1]), d, to + (4 * r + 2) * stride);
+        hn::StoreU(hn::Neg(m[r][1]), d, to + (4 * r + 3) * stride);
+      }
+    }
+  }
+}
+
+// u (kPoints, in, padded outputs) = G w G^T for inputs begin..end-1. The kernel from input c to
+// output o is at w + o * step_out + c * step_in, turned around if `flip`.
+template <class T>
+void transform_weight(const T* w, std::int64_t step_in, std::int64_t step_out, bool flip,
+                      std::int64_t begin, std::int64_t end, std::int64_t inputs,
+                      std::int64_t outputs, std::int64_t padded, T* u) {
+  const std::int64_t stride = inputs * padded;
+  const T half = T(0.5);
+  for (std::int64_t c = begin; c < end; ++c) {
+    T* to = u + c * padded;
+    for (std::int64_t o = 0; o < outputs; ++o) {
+      const T* k = w + o * step_out + c * step_in;
+      T m[4][3];
+      for (int b = 0; b < 3; ++b) {
+        const T k0 = flip ? k[8 - b] : k[b];
+        const T k1 = flip ? k[5 - b] : k[3 + b];
+        const T k2 = flip ? k[2 - b] : k[6 + b];
+        m[0][b] = k0;
+        m[1][b] = half * (k0 + k1 + k2);
+        m[2][b] = half * (k0 - k1 + k2);
+        m[3][b] = k2;
+      }
+      for (int r = 0; r < 4; ++r) {
+        to[(4 * r + 0) * stride + o] = m[r][0];
+        to[(4 * r + 1) * stride + o] = half * (m[r][0] + m[r][1] + m[r][2]);
+        to[(4 * r + 2) * stride + o] = half * (m[r][0] - m[r][1] + m[r][2]);
+        to[(4 * r + 3) * stride + o] = m[r][2];
+      }
+    }
+    for (int p = 0; p < kPoints; ++p)
+      std::fill(to + p * stride + outputs, to + p * stride + padded, T(0));
+  }
+}
+
+// Calls f(sample, first row of tiles in it, number of them, tiles before them) for the parts of
+// rows begin..end-1 that lie in one sample.
+template <class F>
+void for_each_sample(const Tiles& tiles, std::int64_t begin, std::int64_t end, F f) {
+  for (std::int64_t row = begin; row < end;) {
+    const std::int64_t count = std::min(end, (row / tiles.down + 1) * tiles.down) - row;
+    f(row / tiles.down, row % tiles.down, count, (row - begin) * tiles.across);
+    row += count;
+  }
+}
+
+// v (kPoints, tiles of rows begin..end-1, channels) = the transformed image.
+template <class T>
+void transform_image(const Image& m, const Tiles& tiles, const T* x, std::int64_t begin,
+                     std::int64_t end, T* v) {
+  const std::int64_t width = 2 * tiles.across + 2;
+  const std::int64_t stride = (end - begin) * tiles.across * m.padded;
+  for_each_sample(
+      tiles, begin, end,
+      [&](std::int64_t sample, std::int64_t first, std::int64_t count, std::int64_t before) {
+        T* lines = scratch<T>(Scratch::columns, (2 * count + 2) * width * m.padded);
+        turn_rows(m, x + sample * m.channels * m.h * m.w, 2 * first + m.row0, 2 * count + 2, width,
+                  lines);
+        for (std::int64_t i = 0; i < count; ++i) {
+          transform_input(lines + 2 * i * width * m.padded, width, m.padded, tiles.across, stride,
+                          v + (before + i * tiles.across) * m.padded);
+        }
+      });
+}
+
+// Rows begin..end-1 of tiles of out = the convolution of `in` with the transformed weights u.
+template <class T>
+void Forward(const Image& in, const Image& out, const Tiles& tiles, const T* x, const T* u,
+             const T* bias, std::int64_t begin, std::int64_t end, T* y) {
+  const std::int64_t count = (end - begin) * tiles.across;
+  T* v = scratch<T>(Scratch::transformed, kPoints * count * in.padded);
+  T* m = scratch<T>(Scratch::product, kPoints * count * out.padded);
+  T* panel = scratch<T>(Scratch::panel, kPanelDepth * kPanelCols<T>);
+  transform_image(in, tiles, x, begin, end, v);
+  const Product p{.m = count,
+                  .n = out.padded,
+                  .k = in.channels,
+                  .lda = in.padded,
+                  .ldb = out.padded,
+                  .ldc = out.padded};
+  for (int point = 0; point < kPoints; ++point) {
+    tile_product(p, T(1), v + point * count * in.padded, u + point * in.channels * out.padded, T(0),
+                 m + point * count * out.padded, panel);
+  }
+  const std::int64_t width = 2 * tiles.across;
+  for_each_sample(
+      tiles, begin, end,
+      [&](std::int64_t sample, std::int64_t first, std::int64_t rows, std::int64_t before) {
+        T* lines = scratch<T>(Scratch::columns, 2 * width * out.padded);
+        for (std::int64_t i = 0; i < rows; ++i) {
+          transform_output(m + (before + i * tiles.across) * out.padded, count * out.padded,
+                           out.padded, tiles.across, bias, lines);
+          turn_back(out, lines, 2 * (first + i), 2, width,
+                    y + sample * out.channels * out.h * out.w);
+        }
+      });
+}
+
+// sums (kPoints, outputs, channels) = (or +=) the products over rows begin..end-1 of tiles.
+template <class T>
+void Gradient(const Image& in, const Image& out, const Tiles& tiles, const T* x, const T* dy,
+              std::int64_t begin, std::int64_t end, bool add, T* sums) {
+  const std::int64_t count = (end - begin) * tiles.across, width = 2 * tiles.across;
+  T* v = scratch<T>(Scratch::transformed, kPoints * count * in.padded);
+  T* z = scratch<T>(Scratch::product, kPoints * count * out.padded);
+  T* panel = scratch<T>(Scratch::panel, kPanelDepth * kPanelCols<T>);
+  transform_image(in, tiles, x, begin, end, v);
+  for_each_sample(
+      tiles, begin, end,
+      [&](std::int64_t sample, std::int64_t first, std::int64_t rows, std::int64_t before) {
+        T* lines = scratch<T>(Scratch::columns, 2 * rows * width * out.padded);
+        turn_rows(out, dy + sample * out.channels * out.h * out.w, 2 * first, 2 * rows, width,
+                  lines);
+        for (std::int64_t i = 0; i < rows; ++i) {
+          transform_gradient(lines + 2 * i * width * out.padded, out.padded, tiles.across,
+                             count * out.padded, z + (before + i * tiles.across) * out.padded);
+        }
+      });
+  const Product p{.m = out.channels,
+                  .n = in.padded,
+                  .k = count,
+                  .transpose_a = true,
+                  .lda = out.padded,
+                  .ldb = in.padded,
+                  .ldc = in.padded};
+  for (int point = 0; point < kPoints; ++point) {
+    tile_product(p, T(1), z + point * count * out.padded, v + point * count * in.padded,
+                 T(add ? 1 : 0), sums + point * out.channels * in.padded, panel);
+  }
+}
+
+#define NORMA_TARGET_FUNCTIONS(T, suffix)                                                       \
+  void Weight##suffix(const T* w, std::int64_t step_in, std::int64_t step_out, bool flip,       \
+                      std::int64_t begin, std::int64_t end, std::int64_t inputs,                \
+                      std::int64_t outputs, std::int64_t padded, T* u) {                        \
+    transform_weight(w, step_in, step_out, flip, begin, end, inputs, outputs, padded, u);       \
+  }                                                                                             \
+  void Forward##suffix(const Image& in, const Image& out, const Tiles& tiles, const T* x,       \
+                       const T* u, const T* bias, std::int64_t begin, std::int64_t end, T* y) { \
+    Forward(in, out, tiles, x, u, bias, begin, end, y);                                         \
+  }                                                                                             \
+  void Gradient##suffix(const Image& in, const Image& out, const Tiles& tiles, const T* x,      \
+                        const T* dy, std::int64_t begin, std::int64_t end, bool add, T* sums) { \
+    Gradient(in, out, tiles, x, dy, begin, end, add, sums);                                     \
+  }
+NORMA_TARGET_FUNCTIONS(float, F32)
+NORMA_TARGET_FUNCTIONS(double, F64)
+#undef NORMA_TARGET_FUNCTIONS
+
+}  // namespace
+}  // namespace norma::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace norma::kernels {
+
+HWY_EXPORT(WeightF32);
+HWY_EXPORT(WeightF64);
+HWY_EXPORT(ForwardF32);
+HWY_EXPORT(ForwardF64);
+HWY_EXPORT(GradientF32);
+HWY_EXPORT(GradientF64);
+
+namespace {
+
+#define NORMA_DISPATCH(T, suffix)                                                               \
+  void transform_weight(const T* w, std::int64_t step_in, std::int64_t step_out, bool flip,     \
+                        std::int64_t begin, std::int64_t end, std::int64_t inputs,              \
+                        std::int64_t outputs, std::int64_t padded, T* u) {                      \
+    HWY_DYNAMIC_DISPATCH(Weight##suffix)                                                        \
+    (w, step_in, step_out, flip, begin, end, inputs, outputs, padded, u);                       \
+  }                                                                                             \
+  void forward(const Image& in, const Image& out, const Tiles& tiles, const T* x, const T* u,   \
+               const T* bias, std::int64_t begin, std::int64_t end, T* y) {                     \
+    HWY_DYNAMIC_DISPATCH(Forward##suffix)(in, out, tiles, x, u, bias, begin, end, y);           \
+  }                                                                                             \
+  void gradient(const Image& in, const Image& out, const Tiles& tiles, const T* x, const T* dy, \
+                std::int64_t begin, std::int64_t end, bool add, T* sums) {                      \
+    HWY_DYNAMIC_DISPATCH(Gradient##suffix)(in, out, tiles, x, dy, begin, end, add, sums);       \
+  }
+NORMA_DISPATCH(float, F32)
+NORMA_DISPATCH(double, F64)
+#undef NORMA_DISPATCH
+
+// Channels are padded to whole vectors of 64 bytes.
+constexpr std::int64_t kChannelStep = 16;
+// Tiles of a block: 16 (tiles) (channels + outputs) f32 are about 1 MiB for 64 and 64 channels.
+constexpr std::int64_t kBlockTiles = 112;
+// Partial sums of a weight gradient.
+constexpr std::int64_t kPartials = 8;
+
+Image image_of(std::int64_t channels, std::int64_t h, std::int64_t w, std::int64_t row0,
+               std::int64_t col0) {
+  return {channels, h, w, row0, col0, round_up(channels, kChannelStep)};
+}
+
+Tiles tiles_of(std::int64_t n, const Image& out) {
+  const std::int64_t down = (out.h + 1) / 2;
+  return {n * down, down, (out.w + 1) / 2};
+}
+
+// Rows of tiles of a block: enough blocks for 8 threads, alike in size, at most kBlockTiles tiles.
+std::int64_t block_rows(const Tiles& t) {
+  const std::int64_t most = std::max<std::int64_t>(1, kBlockTiles / t.across);
+  const std::int64_t blocks = round_up((t.rows + most - 1) / most, 8);
+  return std::max<std::int64_t>(1, (t.rows + blocks - 1) / blocks);
+}
+
+template <class T>
+void convolve(std::int64_t n, const Image& in, const Image& out, const T* x, const T* weight,
+              std::int64_t step_in, std::int64_t step_out, bool flip, const T* bias, T* y) {
+  if (n == 0) return;
+  T* u = scratch<T>(Scratch::weights, (kPoints * in.channels + 1) * out.padded);
+  T* padded_bias = u + kPoints * in.channels * out.padded;
+  std::fill_n(padded_bias, out.padded, T(0));
+  if (bias) std::copy_n(bias, out.channels, padded_bias);
+  const std::int64_t kernels_of_chunk = 1024;
+  parallel_for(in.channels, 1 + kernels_of_chunk / out.channels,
+               [&](std::int64_t begin, std::int64_t end) {
+                 transform_weight(weight, step_in, step_out, flip, begin, end, in.channels,
+                                  out.channels, out.padded, u);
+               });
+  const Tiles tiles = tiles_of(n, out);
+  parallel_for(tiles.rows, block_rows(tiles), [&](std::int64_t begin, std::int64_t end) {
+    forward(in, out, tiles, x, u, padded_bias, begin, end, y);
+  });
+}
+
+template <class T>
+void run_forward(const ConvSizes& s, const T* x, const T* weight, const T* bias, T* y) {
+  convolve(s.n, image_of(s.channels, s.h, s.w, -s.padding_h, -s.padding_w),
+           image_of(s.outputs, s.out_h, s.out_w, 0, 0), x, weight, std::int64_t{9}, s.channels * 9,
+           false, bias, y);
+}
+
+template <class T>
+void run_backward_input(const ConvSizes& s, const T* dy, const T* weight, T* dx) {
+  convolve(s.n, image_of(s.outputs, s.out_h, s.out_w, s.padding_h - 2, s.padding_w - 2),
+           image_of(s.channels, s.h, s.w, 0, 0), dy, weight, s.channels * 9, std::int64_t{9}, true,
+           static_cast<const T*>(nullptr), dx);
+}
+
+template <class T>
+void run_backward_weight(const ConvSizes& s, const T* x, const T* dy, bool accumulate, T* dweight) {
+  const Image in = image_of(s.channels, s.h, s.w, -s.padding_h, -s.padding_w);
+  const Image out = image_of(s.outputs, s.out_h, s.out_w, 0, 0);
+  const Tiles tiles = tiles_of(s.n, out);
+  const std::int64_t step = block_rows(tiles), blocks = (tiles.rows + step - 1) / step;
+  const std::int64_t per_chunk = (blocks + kPartials - 1) / kPartials;
+  const std::int64_t chunks = per_chunk == 0 ? 0 : (blocks + per_chunk - 1) / per_chunk;
+  const std::int64_t point = s.outputs * in.padded, size = kPoints * point;
+  T* sums = scratch<T>(Scratch::weights, std::max<std::int64_t>(1, chunks * size));
+  parallel_for(chunks, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t chunk = first; chunk < last; ++chunk) {
+      const std::int64_t end = std::min(tiles.rows, (chunk + 1) * per_chunk * step);
+      for (std::int64_t row = chunk * per_chunk * step; row < end; row += step) {
+        gradient(in, out, tiles, x, dy, row, std::min(end, row + step),
+                 row != chunk * per_chunk * step, sums + chunk * size);
+      }
+    }
+  });
+  // G^T (sum of the chunks) G.
+  parallel_for(s.outputs, 1 + 1024 / s.channels, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t o = begin; o < end; ++o) {
+      for (std::int64_t c = 0; c < s.channels; ++c) {
+        T m[4][4], g[3][4];
+        for (int k = 0; k < kPoints; ++k) {
+          T sum = 0;
+          const T* from = sums + k * point + o * in.padded + c;
+          for (std::int64_t chunk = 0; chunk < chunks; ++chunk) sum += from[chunk * size];
+          m[k / 4][k % 4] = sum;
+        }
+        for (int q = 0; q < 4; ++q) {
+          const T plus = T(0.5) * (m[1][q] + m[2][q]), minus = T(0.5) * (m[1][q] - m[2][q]);
+          g[0][q] = m[0][q] + plus;
+          g[1][q] = minus;
+          g[2][q] = plus + m[3][q];
+        }
+        T* to = dweight + (o * s.channels + c) * 9;
+        for (int r = 0; r < 3; ++r) {
+          const T plus = T(0.5) * (g[r][1] + g[r][2]), minus = T(0.5) * (g[r][1] - g[r][2]);
+          const T row[3] = {g[r][0] + plus, minus, plus + g[r][3]};
+          for (int q = 0; q < 3; ++q) to[3 * r + q] = accumulate ? to[3 * r + q] + row[q] : row[q];
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+
+bool has_winograd(const ConvSizes& s) {
+  return s.kernel_h == 3 && s.kernel_w == 3 && s.stride_h == 1 && s.stride_w == 1 &&
+         s.dilation_h == 1 && s.dilation_w == 1 && s.groups == 1 && s.padding_h <= 2 &&
+         s.padding_w <= 2 && s.channels >= 16 && s.outputs >= 16;
+}
+
+#define NORMA_OVERLOADS(T)                                                                         \
+  void conv_winograd_forward(const ConvSizes& s, const T* x, const T* weight, const T* bias,       \
+                             T* y) {                                                               \
+    run_forward(s, x, weight, bias, y);                                                            \
+  }                                                                                                \
+  void conv_winograd_backward_input(const ConvSizes& s, const T* dy, const T* weight, T* dx) {     \
+    run_backward_input(s, dy, weight, dx);                                                         \
+  }                                                                                                \
+  void conv_winograd_backward_weight(const ConvSizes& s, const T* x, const T* dy, bool accumulate, \
+                                     T* dweight) {                                                 \
+    run_backward_weight(s, x, dy, accumulate, dweight);                                            \
+  }
+NORMA_OVERLOADS(float)
+NORMA_OVERLOADS(double)
+#undef NORMA_OVERLOADS
+
+}  // namespace norma::kernels
+#endif  // HWY_ONCE
