@@ -24,12 +24,6 @@ struct ValueSlope {
   V slope;
 };
 
-// The larger of x and `low`, or NaN.
-template <class D, class V>
-HWY_INLINE V at_least(D d, V x, double low) {
-  return hn::IfThenElse(hn::Lt(x, set(d, low)), set(d, low), x);
-}
-
 // max(x, 0). At 0 the slope is 0. A gradient of infinity stays out where the slope is 0.
 struct Relu {
   template <class D, class V>
@@ -158,7 +152,7 @@ struct Elu : Smooth<Elu> {
   }
   template <class D, class V>
   HWY_INLINE V slope(D d, V x) const {
-    const V e = exp(d, hn::IfThenZeroElse(hn::Gt(x, hn::Zero(d)), x));
+    const V e = exp_negative(d, hn::IfThenZeroElse(hn::Gt(x, hn::Zero(d)), x));
     return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), set(d, 1.0), hn::Mul(e, set(d, a)));
   }
 };

@@ -1,31 +1,24 @@
 #include "core/kernels/convert.h"
 
-#include <bit>
 #include <limits>
 #include <type_traits>
 
+#include "core/kernels/convert_half.h"
 #include "core/kernels/pointwise.h"
 #include "core/parallel.h"
 
 namespace norma::kernels {
 namespace {
 
+template <class T>
+inline constexpr bool kHalf = std::is_same_v<T, bf16> || std::is_same_v<T, f16>;
+
 template <class To, class From>
 To convert_one(From x) {
-  if constexpr (std::is_same_v<From, bf16>) {
-    return convert_one<To>(std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16));
-  } else if constexpr (std::is_same_v<From, f16>) {
+  if constexpr (kHalf<From>) {
     return convert_one<To>(static_cast<float>(x));
-  } else if constexpr (std::is_same_v<To, bf16>) {
-    // Both cases without a branch, so that the loop becomes vector code.
-    const auto u = std::bit_cast<std::uint32_t>(static_cast<float>(x));
-    const std::uint32_t rounded = (u + 0x7fffU + ((u >> 16) & 1U)) >> 16;
-    const std::uint32_t nan = (u >> 16) | 0x40U;
-    bf16 y;
-    y.bits = static_cast<std::uint16_t>((u & 0x7fffffffU) > 0x7f800000U ? nan : rounded);
-    return y;
-  } else if constexpr (std::is_same_v<To, f16>) {
-    return f16(static_cast<float>(x));
+  } else if constexpr (kHalf<To>) {
+    return To(static_cast<float>(x));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     // The upper end is not always a value of From; its successor is, a power of two.
     constexpr From kLow = static_cast<From>(std::numeric_limits<To>::min());
@@ -38,6 +31,17 @@ To convert_one(From x) {
   }
 }
 
+// for (i < n) y[i] = x[i];
+template <class From, class To>
+void convert_range(const From* x, To* y, std::int64_t n) {
+  if constexpr ((kHalf<From> && std::is_same_v<To, float>) ||
+                (kHalf<To> && std::is_same_v<From, float>)) {
+    convert_half(x, y, n);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = convert_one<To>(x[i]);
+  }
+}
+
 }  // namespace
 
 void convert(DType from, const void* x, DType to, void* y, std::int64_t n) {
@@ -47,7 +51,7 @@ void convert(DType from, const void* x, DType to, void* y, std::int64_t n) {
       const From* a = static_cast<const From*>(x);
       To* b = static_cast<To*>(y);
       parallel_for(n, kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) b[i] = convert_one<To>(a[i]);
+        convert_range(a + begin, b + begin, end - begin);
       });
     });
   });

@@ -1,6 +1,6 @@
-// Vector functions of the exponential family, for the whole range: infinities, NaN and subnormal
-// results come out as in <cmath>. f32 is computed in vectors, to a few units in the last place;
-// f64, which serves gradient checks, calls <cmath> lane by lane.
+// Vector functions of the exponential family, for the whole range: infinities and NaN come out as
+// in <cmath>. f32 is computed in vectors, to a few units in the last place; f64, which serves
+// gradient checks, calls <cmath> lane by lane.
 //
 // Polynomials: minimax fits of their own (Lawson's iteration over 400 Chebyshev points, against
 // 40-digit values).
@@ -41,11 +41,27 @@ HWY_INLINE hn::Vec<D> set(D d, double value) {
   return hn::Set(d, static_cast<hn::TFromD<D>>(value));
 }
 
-// x held within [low, high]; NaN stays.
+// x held above (below) a bound; NaN stays. The instructions of x86 give their second operand if one
+// is NaN; elsewhere Highway does not say.
+template <class D, class V>
+HWY_INLINE V at_least(D d, V x, double low) {
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+  return hn::Max(set(d, low), x);
+#else
+  return hn::IfThenElse(hn::Lt(x, set(d, low)), set(d, low), x);
+#endif
+}
+template <class D, class V>
+HWY_INLINE V at_most(D d, V x, double high) {
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+  return hn::Min(set(d, high), x);
+#else
+  return hn::IfThenElse(hn::Gt(x, set(d, high)), set(d, high), x);
+#endif
+}
 template <class D, class V>
 HWY_INLINE V clamp(D d, V x, double low, double high) {
-  x = hn::IfThenElse(hn::Lt(x, set(d, low)), set(d, low), x);
-  return hn::IfThenElse(hn::Gt(x, set(d, high)), set(d, high), x);
+  return at_most(d, at_least(d, x, low), high);
 }
 
 // c[0] + c[1] x + ... by Horner's rule.
@@ -92,20 +108,35 @@ HWY_INLINE V scale_by_power(D d, V x, N n) {
   return hn::Mul(hn::Mul(x, first), second);
 }
 
-// e^(h + l), f32, for |l| <= 0.045.
+// e^(h + l), f32, for h <= 0 and |l| <= 0.045. What is below the least normal number becomes 0.
 template <class D, class V>
-HWY_INLINE V exp_sum(D d, V h, V l) {
-  const auto parts = exp_parts(d, clamp(d, h, -105.0, 89.0), l);
-  return scale_by_power(d, hn::Add(parts.expm1_r, hn::Set(d, 1.0f)), parts.n);
+HWY_INLINE V exp_sum_negative(D d, V h, V l) {
+  constexpr double kLow = -87.33;  // n stays at -126
+  const auto parts = exp_parts(d, at_least(d, h, kLow), l);
+  const hn::RebindToSigned<D> di;
+  const V power = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(parts.n, hn::Set(di, 127))));
+  const V y = hn::MulAdd(parts.expm1_r, power, power);
+  return hn::IfThenZeroElse(hn::Lt(h, set(d, kLow)), y);
 }
 
 // e^x. f32: 1 unit in the last place.
 template <class D, class V>
 HWY_INLINE V exp(D d, V x) {
   if constexpr (kIsF32<D>) {
-    return exp_sum(d, x, hn::Zero(d));
+    const auto parts = exp_parts(d, clamp(d, x, -105.0, 89.0), hn::Zero(d));
+    return scale_by_power(d, hn::Add(parts.expm1_r, hn::Set(d, 1.0f)), parts.n);
   } else {
     return lane_by_lane(d, x, [](double v) { return std::exp(v); });
+  }
+}
+
+// e^x for x <= 0 (or NaN). f32: what is below the least normal number becomes 0.
+template <class D, class V>
+HWY_INLINE V exp_negative(D d, V x) {
+  if constexpr (kIsF32<D>) {
+    return exp_sum_negative(d, x, hn::Zero(d));
+  } else {
+    return exp(d, x);
   }
 }
 
@@ -141,7 +172,7 @@ HWY_INLINE V log(D d, V x) {
 template <class D, class V>
 HWY_INLINE V sigmoid(D d, V x) {
   const V one = set(d, 1.0);
-  const V t = exp(d, hn::Neg(hn::Abs(x)));
+  const V t = exp_negative(d, hn::Neg(hn::Abs(x)));
   return hn::Div(hn::IfThenElse(hn::Ge(x, hn::Zero(d)), one, t), hn::Add(one, t));
 }
 
@@ -150,7 +181,7 @@ HWY_INLINE V tanh(D d, V x) {
   if constexpr (kIsF32<D>) {
     const V a = hn::Abs(x);
     const V one = hn::Set(d, 1.0f);
-    const V t = exp(d, hn::Mul(a, hn::Set(d, -2.0f)));
+    const V t = exp_negative(d, hn::Mul(a, hn::Set(d, -2.0f)));
     const V large = hn::CopySign(hn::Div(hn::Sub(one, t), hn::Add(one, t)), x);
     // (tanh(x) / x - 1) / x^2 in z = x^2; relative error of tanh 4.2e-9.
     const V z = hn::Mul(x, x);
@@ -173,14 +204,20 @@ template <class D, class V>
 HWY_INLINE Gauss<V> gauss(D d, V x) {
   if constexpr (kIsF32<D>) {
     // From 15 on both are 0 in f32.
-    const V u = clamp(d, hn::Abs(x), 0.0, 15.0);
-    // u^2 / 2 = h + l: the upper 12 bits of u squared are exact, and so is what is left.
+    const V u = at_most(d, hn::Abs(x), 15.0);
+    const V minus_half = hn::Set(d, -0.5f);
+    // u^2 = square + rest, exactly.
+    const V square = hn::Mul(u, u);
+#if !HWY_NATIVE_FMA
+    // Without a fused product: the upper 12 bits of u squared are exact, and so is what is left.
     const hn::RebindToUnsigned<D> du;
     const V upper = hn::BitCast(d, hn::And(hn::BitCast(du, u), hn::Set(du, 0xfffff000u)));
-    const V minus_half = hn::Set(d, -0.5f);
-    const V h = hn::Mul(hn::Mul(upper, upper), minus_half);
-    const V l = hn::Mul(hn::Mul(hn::Sub(u, upper), hn::Add(u, upper)), minus_half);
-    const V e = exp_sum(d, h, l);
+    const V rest = hn::Add(hn::Sub(hn::Mul(upper, upper), square),
+                           hn::Mul(hn::Sub(u, upper), hn::Add(u, upper)));
+#else
+    const V rest = hn::MulSub(u, u, square);
+#endif
+    const V e = exp_sum_negative(d, hn::Mul(square, minus_half), hn::Mul(rest, minus_half));
     // tail e^(u^2/2) (u + 3) in s = (u - 3) / (u + 3), u <= 14.5; relative error 5.2e-8.
     const V three = hn::Set(d, 3.0f);
     const V inverse = hn::Div(hn::Set(d, 1.0f), hn::Add(u, three));
@@ -214,7 +251,7 @@ HWY_INLINE V erf(D d, V x) {
 // ln(1 + e^x) = max(x, 0) + ln(1 + e^-|x|).
 template <class D, class V>
 HWY_INLINE V softplus(D d, V x) {
-  const V t = exp(d, hn::Neg(hn::Abs(x)));
+  const V t = exp_negative(d, hn::Neg(hn::Abs(x)));
   const V positive = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);
   if constexpr (kIsF32<D>) {
     return hn::Add(positive, hn::Log1p(d, t));

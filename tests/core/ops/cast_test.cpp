@@ -1,5 +1,6 @@
 #include "core/ops/cast.h"
 
+#include <cmath>
 #include <limits>
 
 #include "core/ops/arithmetic.h"
@@ -66,6 +67,33 @@ TEST_CASE("casts of many elements agree with casts of one") {
   for (std::int64_t i = 0; i < x.numel(); ++i) {
     REQUIRE(b.data<bf16>()[i].bits == bf16(p[i]).bits);
     REQUIRE(h.data<f16>()[i].bits == f16(p[i]).bits);
+  }
+}
+
+TEST_CASE("every half value survives the way through f32") {
+  constexpr std::int64_t kValues = 65536;
+  Tensor b = Tensor::empty(Shape{kValues}, DType::bf16);
+  Tensor h = Tensor::empty(Shape{kValues}, DType::f16);
+  for (std::int64_t i = 0; i < kValues; ++i) {
+    b.mutable_data<bf16>()[i].bits = static_cast<std::uint16_t>(i);
+    h.mutable_data<f16>()[i].bits = static_cast<std::uint16_t>(i);
+  }
+  const Tensor b32 = to(b, DType::f32);
+  const Tensor h32 = to(h, DType::f32);
+  const Tensor b_back = to(b32, DType::bf16);
+  const Tensor h_back = to(h32, DType::f16);
+  for (std::int64_t i = 0; i < kValues; ++i) {
+    INFO(i);
+    const float x = b32.data<float>()[i];
+    const float y = h32.data<float>()[i];
+    const auto one_b = static_cast<float>(b.data<bf16>()[i]);
+    const auto one_h = static_cast<float>(h.data<f16>()[i]);
+    REQUIRE((x == one_b || (std::isnan(x) && std::isnan(one_b))));
+    REQUIRE((y == one_h || (std::isnan(y) && std::isnan(one_h))));
+    if (!std::isnan(x)) REQUIRE(b_back.data<bf16>()[i].bits == i);
+    if (!std::isnan(y)) REQUIRE(h_back.data<f16>()[i].bits == i);
+    if (std::isnan(x)) REQUIRE(std::isnan(static_cast<float>(b_back.data<bf16>()[i])));
+    if (std::isnan(y)) REQUIRE(std::isnan(static_cast<float>(h_back.data<f16>()[i])));
   }
 }
 
