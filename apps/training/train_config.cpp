@@ -29,7 +29,7 @@ Fields TrainConfig::fields() {
       field("checkpoint_every", &TrainConfig::checkpoint_every,
             "Steps between checkpoints; null: with every evaluation.", at_least(1)),
       field("keep", &TrainConfig::keep, "Last checkpoints that are kept, besides the best.",
-            at_least(1)),
+            at_least(0)),
       field("best", &TrainConfig::best, "What makes a checkpoint the best one."),
       field("early_stop", &TrainConfig::early_stop,
             "Stop after so many evaluations without a better one; null: never.", at_least(1)),

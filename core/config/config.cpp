@@ -106,12 +106,22 @@ std::string markdown(const Type& type, std::string_view title) {
       }
     }
   }
+  // A structure that is a member of several families is described once.
+  std::vector<const Type*> described;
   for (const FamilyType* family : families(type)) {
     out += fmt::format("\n## {}\n\n{}\n", family->name(), family->doc());
+    std::string elsewhere;
     for (const auto& member : family->members()) {
+      const Type* description = &member.description();
+      if (std::find(described.begin(), described.end(), description) != described.end()) {
+        elsewhere += fmt::format("{}`{}`", elsewhere.empty() ? "" : ", ", member.type);
+        continue;
+      }
+      described.push_back(description);
       out += fmt::format("\n### `{}`\n\n{} Source: {}.\n\n{}", member.type, member.doc,
-                         member.source, table(*member.description().as_struct()));
+                         member.source, table(*description->as_struct()));
     }
+    if (!elsewhere.empty()) out += fmt::format("\nAs described above: {}.\n", elsewhere);
   }
   return out;
 }

@@ -78,7 +78,7 @@ class Builder : public nlohmann::json_sax<Json> {
     level.key = std::move(value);
     return true;
   }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& e) override {
+  bool parse_error(std::size_t, const std::string&, const Json::exception& e) override {
     // nlohmann's text begins with an error number of its own: "[json.exception....] ".
     std::string text = e.what();
     if (const auto end = text.find("] "); end != text.npos) text.erase(0, end + 2);
@@ -253,7 +253,7 @@ Json parse_json(std::string_view text, std::string_view source) {
   Builder builder(&line, problems);
   const bool ok = Json::sax_parse(CountingIterator(text.data(), &line),
                                   CountingIterator(text.data() + text.size(), &line), &builder,
-                                  nlohmann::detail::input_format_t::json, /*strict=*/true,
+                                  Json::input_format_t::json, /*strict=*/true,
                                   /*ignore_comments=*/true);
   problems.raise(source);
   if (!ok) fail(source, "", fmt::format("cannot be read, in line {}", line));
