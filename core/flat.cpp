@@ -36,8 +36,10 @@ FlatParameters::FlatParameters(const std::vector<NamedParameter>& parameters) {
       require(is_compute(dtype_), "parameters: expected f32 or f64; got {} in '{}'",
               name_of(dtype_), name);
     }
-    require(tensor.dtype() == dtype_, "parameters: '{}' is {} but '{}' is {}; use one type", name,
-            name_of(tensor.dtype()), parts_.front().name, name_of(dtype_));
+    if (!parts_.empty()) {
+      require(tensor.dtype() == dtype_, "parameters: '{}' is {} but '{}' is {}; use one type", name,
+              name_of(tensor.dtype()), parts_.front().name, name_of(dtype_));
+    }
     parts_.push_back({name, tensor, flat_size_});
     numel_ += tensor.numel();
     flat_size_ += padded(tensor.numel(), dtype_);

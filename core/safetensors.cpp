@@ -249,14 +249,14 @@ void write_safetensors(const std::string& path, std::span<const NamedTensor> ten
   std::vector<const NamedTensor*> order;
   for (const NamedTensor& tensor : tensors) order.push_back(&tensor);
   for (const NamedTensor* t : order) {
-    require(t->second.defined(), "write_safetensors: tensor {} is undefined", quoted(t->first));
-    require(t->first != kMetadataKey, "write_safetensors: a tensor cannot have the name {}",
+    require(t->tensor.defined(), "write_safetensors: tensor {} is undefined", quoted(t->name));
+    require(t->name != kMetadataKey, "write_safetensors: a tensor cannot have the name {}",
             kMetadataKey);
   }
   std::sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
-    const auto key = [](const NamedTensor* t) { return -size_of(t->second.dtype()); };
-    return std::pair(key(a), std::cref(a->first).get()) <
-           std::pair(key(b), std::cref(b->first).get());
+    const auto key = [](const NamedTensor* t) { return -size_of(t->tensor.dtype()); };
+    return std::pair(key(a), std::cref(a->name).get()) <
+           std::pair(key(b), std::cref(b->name).get());
   });
   json header = json::object();
   if (!metadata.empty()) header[kMetadataKey] = metadata;
@@ -289,7 +289,7 @@ void write_safetensors(const std::string& path, std::span<const NamedTensor> ten
   file.write(&header_bytes, kPrefixBytes);
   file.write(text);
   for (const NamedTensor* t : order) {
-    const Tensor& tensor = t->second;
+    const Tensor& tensor = t->tensor;
     const std::int64_t bytes = tensor.numel() * size_of(tensor.dtype());
     if (bytes > 0) file.write(tensor.raw(), bytes);
   }

@@ -11,16 +11,15 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "core/parameters.h"
 #include "core/tensor.h"
 
 namespace norma {
 
 class InputFile;
 
-using NamedTensor = std::pair<std::string, Tensor>;
 using Metadata = std::map<std::string, std::string>;
 
 // Reads the header at once and checks it whole; the tensors when they are asked for.

@@ -1,10 +1,12 @@
 // The safetensors reader and writer. FAULTS B62, B63, B64, B66, B67.
 #include "core/safetensors.h"
 
-#include <fcntl.h>
+#include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <set>
@@ -257,9 +259,9 @@ TEST_CASE("load_safetensors: all problems at once, and nothing changed") {
   CHECK(report.missing == std::vector<std::string>{"e"});
   CHECK(std::set<std::string>(report.extra.begin(), report.extra.end()) ==
         std::set<std::string>{"a", "b", "renamed"});
-  CHECK(targets[0].second.to_vector() == std::vector<double>{1, 1});
-  CHECK(targets[1].second.to_vector() == std::vector<double>{1, 1});
-  CHECK(targets[2].second.to_vector() == std::vector<double>{0, 0});
+  CHECK(targets[0].tensor.to_vector() == std::vector<double>{1, 1});
+  CHECK(targets[1].tensor.to_vector() == std::vector<double>{1, 1});
+  CHECK(targets[2].tensor.to_vector() == std::vector<double>{0, 0});
 }
 
 std::vector<std::string> names_in(const std::string& folder) {
@@ -300,6 +302,31 @@ TEST_CASE("write_safetensors: a failed write leaves the old file as it was") {
   }
   CHECK(read_file(path) == before);
   CHECK(names_in(folder.path()) == std::vector<std::string>{"checkpoint.safetensors"});
+}
+
+TEST_CASE("write_safetensors: killed at any moment, a whole file is there") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "checkpoint.safetensors";
+  const std::vector<NamedTensor> versions[] = {{{"w", Tensor::full({50000}, 1)}},
+                                               {{"w", Tensor::full({50000}, 2)}}};
+  write_safetensors(path, versions[0]);
+  for (useconds_t k = 0; k < 50; ++k) {
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      for (int i = 0;; ++i) write_safetensors(path, versions[i % 2]);
+    }
+    usleep(200 + 137 * k);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    const std::vector<double> values = SafetensorsFile(path).read("w").to_vector();
+    REQUIRE(values.size() == 50000);
+    REQUIRE((values[0] == 1 || values[0] == 2));
+    REQUIRE(std::count(values.begin(), values.end(), values[0]) == 50000);
+  }
+  for (const std::string& name : names_in(folder.path())) {
+    CHECK((name == "checkpoint.safetensors" || is_temporary(name)));
+  }
 }
 
 TEST_CASE("write_safetensors: /dev/full reports that there is no space") {
