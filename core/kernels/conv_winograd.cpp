@@ -35,6 +35,8 @@ namespace norma::kernels {
 namespace {
 
 constexpr int kPoints = 16;  // elements of a transformed tile
+// Channels are padded to whole vectors of 64 bytes of f32.
+constexpr std::int64_t kChannelStep = 16;
 
 // One image of a pass, cut into tiles.
 struct Image {
@@ -199,37 +201,107 @@ void transform_gradient(const T* lines, std::int64_t channels, std::int64_t tile
   }
 }
 
-// u (kPoints, in, padded outputs) = G w G^T for inputs begin..end-1. The kernel from input c to
-// output o is at w + o * step_out + c * step_in, turned around if `flip`.
+// u (kPoints, inputs, padded) = G w G^T for inputs begin..end-1, with zeros behind the outputs. The
+// kernel from input c to output o is at w + o * step_out + c * step_in, turned around if `flip`.
 template <class T>
 void transform_weight(const T* w, std::int64_t step_in, std::int64_t step_out, bool flip,
                       std::int64_t begin, std::int64_t end, std::int64_t inputs,
                       std::int64_t outputs, std::int64_t padded, T* u) {
-  const std::int64_t stride = inputs * padded;
-  const T half = T(0.5);
-  for (std::int64_t c = begin; c < end; ++c) {
-    T* to = u + c * padded;
-    for (std::int64_t o = 0; o < outputs; ++o) {
-      const T* k = w + o * step_out + c * step_in;
-      T m[4][3];
-      for (int b = 0; b < 3; ++b) {
-        const T k0 = flip ? k[8 - b] : k[b];
-        const T k1 = flip ? k[5 - b] : k[3 + b];
-        const T k2 = flip ? k[2 - b] : k[6 + b];
-        m[0][b] = k0;
-        m[1][b] = half * (k0 + k1 + k2);
-        m[2][b] = half * (k0 - k1 + k2);
-        m[3][b] = k2;
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), stride = inputs * padded;
+  const V half = hn::Set(d, T(0.5));
+  // Kernels of neighbouring inputs that lie together are read together.
+  const std::int64_t together = step_in == 9 ? 4 : 1;
+  HWY_ALIGN T taps[36 * 16];  // (together * 9, kChannelStep)
+  for (std::int64_t c = begin; c < end; c += together) {
+    const std::int64_t count = std::min(together, end - c);
+    for (std::int64_t o = 0; o < padded; o += kChannelStep) {
+      const std::int64_t present = std::clamp<std::int64_t>(outputs - o, 0, kChannelStep);
+      if (present < kChannelStep) std::fill(taps, taps + 36 * kChannelStep, T(0));
+      const T* from = w + o * step_out + c * step_in;
+      std::int64_t k = 0;
+      for (; k + 4 <= present; k += 4) {
+        transpose_four(from + k * step_out, step_out, 9 * count, taps + k, kChannelStep);
       }
-      for (int r = 0; r < 4; ++r) {
-        to[(4 * r + 0) * stride + o] = m[r][0];
-        to[(4 * r + 1) * stride + o] = half * (m[r][0] + m[r][1] + m[r][2]);
-        to[(4 * r + 2) * stride + o] = half * (m[r][0] - m[r][1] + m[r][2]);
-        to[(4 * r + 3) * stride + o] = m[r][2];
+      for (; k < present; ++k) {
+        for (std::int64_t i = 0; i < 9 * count; ++i) {
+          taps[i * kChannelStep + k] = from[k * step_out + i];
+        }
+      }
+      for (std::int64_t i = 0; i < count; ++i) {
+        for (std::int64_t lane = 0; lane < kChannelStep; lane += lanes) {
+          V m[4][3];
+          for (int b = 0; b < 3; ++b) {
+            const auto tap = [&](int a) HWY_ATTR {
+              const int at = flip ? 8 - 3 * a - b : 3 * a + b;
+              return hn::Load(d, taps + (9 * i + at) * kChannelStep + lane);
+            };
+            const V k0 = tap(0), k1 = tap(1), k2 = tap(2), sum = hn::Add(k0, k2);
+            m[0][b] = k0;
+            m[1][b] = hn::Mul(half, hn::Add(sum, k1));
+            m[2][b] = hn::Mul(half, hn::Sub(sum, k1));
+            m[3][b] = k2;
+          }
+          T* to = u + (c + i) * padded + o + lane;
+          for (int r = 0; r < 4; ++r) {
+            const V sum = hn::Add(m[r][0], m[r][2]);
+            hn::StoreU(m[r][0], d, to + (4 * r + 0) * stride);
+            hn::StoreU(hn::Mul(half, hn::Add(sum, m[r][1])), d, to + (4 * r + 1) * stride);
+            hn::StoreU(hn::Mul(half, hn::Sub(sum, m[r][1])), d, to + (4 * r + 2) * stride);
+            hn::StoreU(m[r][2], d, to + (4 * r + 3) * stride);
+          }
+        }
       }
     }
-    for (int p = 0; p < kPoints; ++p)
-      std::fill(to + p * stride + outputs, to + p * stride + padded, T(0));
+  }
+}
+
+// dweight (channels, 3, 3) of one output = (or +=) G^T (sum of the chunks) G. `sums` is (chunks,
+// kPoints, outputs, padded channels), from that output on; `lines` holds 25 * padded elements.
+template <class T>
+void finish_gradient(const T* sums, std::int64_t chunks, std::int64_t chunk_step,
+                     std::int64_t point_step, std::int64_t channels, std::int64_t padded,
+                     bool accumulate, T* lines, T* dweight) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  for (int k = 0; k < kPoints; ++k) {
+    const T* from = sums + k * point_step;
+    T* to = lines + k * padded;
+    std::copy_n(from, padded, to);
+    for (std::int64_t chunk = 1; chunk < chunks; ++chunk) {
+      const T* part = from + chunk * chunk_step;
+      for (std::int64_t c = 0; c < padded; c += lanes) {
+        hn::StoreU(hn::Add(hn::LoadU(d, to + c), hn::LoadU(d, part + c)), d, to + c);
+      }
+    }
+  }
+  const V half = hn::Set(d, T(0.5));
+  T* taps = lines + kPoints * padded;
+  for (std::int64_t c = 0; c < padded; c += lanes) {
+    V g[3][4];
+    for (int q = 0; q < 4; ++q) {
+      const auto at = [&](int r)
+                          HWY_ATTR { return hn::LoadU(d, lines + (4 * r + q) * padded + c); };
+      const V m1 = at(1), m2 = at(2), plus = hn::Mul(half, hn::Add(m1, m2));
+      g[0][q] = hn::Add(at(0), plus);
+      g[1][q] = hn::Mul(half, hn::Sub(m1, m2));
+      g[2][q] = hn::Add(plus, at(3));
+    }
+    for (int r = 0; r < 3; ++r) {
+      const V plus = hn::Mul(half, hn::Add(g[r][1], g[r][2]));
+      T* to = taps + 3 * r * padded + c;
+      hn::StoreU(hn::Add(g[r][0], plus), d, to);
+      hn::StoreU(hn::Mul(half, hn::Sub(g[r][1], g[r][2])), d, to + padded);
+      hn::StoreU(hn::Add(plus, g[r][3]), d, to + 2 * padded);
+    }
+  }
+  for (std::int64_t c = 0; c < channels; ++c) {
+    for (int k = 0; k < 9; ++k) {
+      const T value = taps[k * padded + c];
+      dweight[9 * c + k] = accumulate ? dweight[9 * c + k] + value : value;
+    }
   }
 }
 
@@ -342,6 +414,12 @@ void Gradient(const Image& in, const Image& out, const Tiles& tiles, const T* x,
   void Gradient##suffix(const Image& in, const Image& out, const Tiles& tiles, const T* x,      \
                         const T* dy, std::int64_t begin, std::int64_t end, bool add, T* sums) { \
     Gradient(in, out, tiles, x, dy, begin, end, add, sums);                                     \
+  }                                                                                             \
+  void Finish##suffix(const T* sums, std::int64_t chunks, std::int64_t chunk_step,              \
+                      std::int64_t point_step, std::int64_t channels, std::int64_t padded,      \
+                      bool accumulate, T* lines, T* dweight) {                                  \
+    finish_gradient(sums, chunks, chunk_step, point_step, channels, padded, accumulate, lines,  \
+                    dweight);                                                                   \
   }
 NORMA_TARGET_FUNCTIONS(float, F32)
 NORMA_TARGET_FUNCTIONS(double, F64)
@@ -360,6 +438,8 @@ HWY_EXPORT(ForwardF32);
 HWY_EXPORT(ForwardF64);
 HWY_EXPORT(GradientF32);
 HWY_EXPORT(GradientF64);
+HWY_EXPORT(FinishF32);
+HWY_EXPORT(FinishF64);
 
 namespace {
 
@@ -377,13 +457,17 @@ namespace {
   void gradient(const Image& in, const Image& out, const Tiles& tiles, const T* x, const T* dy, \
                 std::int64_t begin, std::int64_t end, bool add, T* sums) {                      \
     HWY_DYNAMIC_DISPATCH(Gradient##suffix)(in, out, tiles, x, dy, begin, end, add, sums);       \
+  }                                                                                             \
+  void finish_gradient(const T* sums, std::int64_t chunks, std::int64_t chunk_step,             \
+                       std::int64_t point_step, std::int64_t channels, std::int64_t padded,     \
+                       bool accumulate, T* lines, T* dweight) {                                 \
+    HWY_DYNAMIC_DISPATCH(Finish##suffix)                                                        \
+    (sums, chunks, chunk_step, point_step, channels, padded, accumulate, lines, dweight);       \
   }
 NORMA_DISPATCH(float, F32)
 NORMA_DISPATCH(double, F64)
 #undef NORMA_DISPATCH
 
-// Channels are padded to whole vectors of 64 bytes.
-constexpr std::int64_t kChannelStep = 16;
 // Tiles of a block: 16 (tiles) (channels + outputs) f32 are about 1 MiB for 64 and 64 channels.
 constexpr std::int64_t kBlockTiles = 112;
 // Partial sums of a weight gradient.
@@ -459,30 +543,15 @@ void run_backward_weight(const ConvSizes& s, const T* x, const T* dy, bool accum
       }
     }
   });
-  // G^T (sum of the chunks) G.
+  if (chunks == 0) {
+    if (!accumulate) std::fill_n(dweight, s.outputs * s.channels * 9, T(0));
+    return;
+  }
   parallel_for(s.outputs, 1 + 1024 / s.channels, [&](std::int64_t begin, std::int64_t end) {
+    T* lines = scratch<T>(Scratch::columns, (kPoints + 9) * in.padded);
     for (std::int64_t o = begin; o < end; ++o) {
-      for (std::int64_t c = 0; c < s.channels; ++c) {
-        T m[4][4], g[3][4];
-        for (int k = 0; k < kPoints; ++k) {
-          T sum = 0;
-          const T* from = sums + k * point + o * in.padded + c;
-          for (std::int64_t chunk = 0; chunk < chunks; ++chunk) sum += from[chunk * size];
-          m[k / 4][k % 4] = sum;
-        }
-        for (int q = 0; q < 4; ++q) {
-          const T plus = T(0.5) * (m[1][q] + m[2][q]), minus = T(0.5) * (m[1][q] - m[2][q]);
-          g[0][q] = m[0][q] + plus;
-          g[1][q] = minus;
-          g[2][q] = plus + m[3][q];
-        }
-        T* to = dweight + (o * s.channels + c) * 9;
-        for (int r = 0; r < 3; ++r) {
-          const T plus = T(0.5) * (g[r][1] + g[r][2]), minus = T(0.5) * (g[r][1] - g[r][2]);
-          const T row[3] = {g[r][0] + plus, minus, plus + g[r][3]};
-          for (int q = 0; q < 3; ++q) to[3 * r + q] = accumulate ? to[3 * r + q] + row[q] : row[q];
-        }
-      }
+      finish_gradient(sums + o * in.padded, chunks, size, point, s.channels, in.padded, accumulate,
+                      lines, dweight + o * s.channels * 9);
     }
   });
 }

@@ -39,7 +39,12 @@ HWY_INLINE void transpose_four(const T* from, std::int64_t ld, std::int64_t dept
   if constexpr (sizeof(T) == 4) {
     const hn::FixedTag<T, 4> d;
     const hn::RepartitionToWide<decltype(d)> wide;
-    for (; k + 4 <= depth; k += 4) {
+    // The last step goes over some elements once more.
+    for (bool more = depth >= 4; more; k = std::min(k + 4, depth)) {
+      if (k + 4 >= depth) {
+        k = depth - 4;
+        more = false;
+      }
       const auto r0 = hn::LoadU(d, from + k), r1 = hn::LoadU(d, from + ld + k);
       const auto r2 = hn::LoadU(d, from + 2 * ld + k), r3 = hn::LoadU(d, from + 3 * ld + k);
       const auto a = hn::BitCast(wide, hn::InterleaveLower(d, r0, r1));
