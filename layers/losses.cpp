@@ -1,5 +1,9 @@
 #include "layers/losses.h"
 
+#include <algorithm>
+
+#include "core/ops/arithmetic.h"
+
 namespace norma {
 
 using config::field;
@@ -16,6 +20,21 @@ config::Fields CrossEntropyConfig::fields() {
 config::Fields HuberConfig::fields() {
   return {
       field("delta", &HuberConfig::delta, "Where the square turns into a line.", config::above(0))};
+}
+
+std::int64_t LossConfig::count(const Shape& x, const Tensor& target) const {
+  const auto* cross_entropy = get_if<CrossEntropyConfig>();
+  if (!cross_entropy) return x.numel();
+  const std::int64_t* t = target.data<std::int64_t>();
+  return std::count_if(t, t + target.numel(),
+                       [&](std::int64_t id) { return id != cross_entropy->ignore; });
+}
+
+Tensor LossConfig::sum(const Tensor& x, const Tensor& target) const {
+  if (const auto* config = get_if<CrossEntropyConfig>()) {
+    return cross_entropy_sum(x, target, config->options()).sum;
+  }
+  return apply(x, target) * static_cast<double>(x.numel());
 }
 
 }  // namespace norma

@@ -83,6 +83,11 @@ struct LossConfig
   [[nodiscard]] Tensor apply(const Tensor& x, const Tensor& target) const {
     return visit([&](const auto& loss) { return loss.apply(x, target); });
   }
+  // How many terms the mean is over: the targets that are not ignored, or the elements of x. Known
+  // before the forward pass, so that parts of a batch can be weighted right.
+  [[nodiscard]] std::int64_t count(const Shape& x, const Tensor& target) const;
+  // The sum of those terms, with a gradient.
+  [[nodiscard]] Tensor sum(const Tensor& x, const Tensor& target) const;
 };
 
 }  // namespace norma

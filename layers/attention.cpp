@@ -1,0 +1,145 @@
+#include "layers/attention.h"
+
+#include "core/ops/movement.h"
+
+namespace norma {
+
+config::Fields QkNormConfig::fields() {
+  using namespace config;
+  return {
+      field("norm", &QkNormConfig::norm, "The norm."),
+      field("over", &QkNormConfig::over, "head: each head by itself; width: all heads together.")};
+}
+
+config::Fields AttentionConfig::fields() {
+  using namespace config;
+  using C = AttentionConfig;
+  return {
+      field("heads", &C::heads, "Heads of the queries.", at_least(1)),
+      field("kv_heads", &C::kv_heads, "Key-value heads; null: as many as heads.", at_least(1)),
+      field("head_width", &C::head_width, "Features of a head; null: width / heads.", at_least(1)),
+      field("causal", &C::causal, "A query sees keys up to its own position."),
+      field("bias", &C::bias, "Biases in q, k, v and out."),
+      field("qk_norm", &C::qk_norm, "A norm on queries and keys."),
+      field("position", &C::position, "rope, alibi or none."),
+      field("window", &C::window, "Only keys at a distance below w are seen.", at_least(1)),
+      field("softcap", &C::softcap, "Logits become c tanh(z / c).", above(0)),
+      field("scale", &C::scale, "Factor on q k^T; null: 1 / sqrt(head width)."),
+      field("dropout", &C::dropout, "Dropout on the weights.", at_least(0), at_most(1))};
+}
+
+LayerPtr AttentionConfig::build(const Scope& scope, const Signature& in) const {
+  return std::make_unique<Attention>(*this, scope, in);
+}
+
+namespace {
+
+std::int64_t checked_head_width(const AttentionConfig& config, const Signature& in) {
+  require_numbers("attention", in);
+  require(in.shape.rank() == 2, "attention: expected sequences (T, C); got samples of shape {}",
+          in.shape.to_string());
+  const std::int64_t width = in.shape[-1];
+  require(config.head_width || width % config.heads == 0,
+          "attention: {} heads do not divide the width of {}; give other heads or a head_width",
+          config.heads, width);
+  return config.head_width.value_or(width / config.heads);
+}
+
+std::int64_t checked_kv_heads(const AttentionConfig& config) {
+  const std::int64_t kv_heads = config.kv_heads.value_or(config.heads);
+  require(config.heads % kv_heads == 0, "attention: {} key-value heads do not divide {} heads",
+          kv_heads, config.heads);
+  return kv_heads;
+}
+
+Linear::Options product(const AttentionConfig& config,
+                        ParameterKind::Role role = ParameterKind::matrix) {
+  return {.bias = config.bias, .role = role, .features_last = true};
+}
+
+}  // namespace
+
+Attention::Attention(const AttentionConfig& config, const Scope& scope, const Signature& in,
+                     double value_gain)
+    : Layer(scope, {.shape = in.shape, .vocab = 0, .features_last = true}),
+      config_(config),
+      kv_heads_(checked_kv_heads(config)),
+      head_width_(checked_head_width(config, in)),
+      q_(scope.child("q"), in.shape, config.heads * head_width_, product(config)),
+      k_(scope.child("k"), in.shape, kv_heads_ * head_width_, product(config)),
+      v_(scope.child("v").with_gain(value_gain), in.shape, kv_heads_ * head_width_,
+         product(config)),
+      out_(scope.child("out").with_gain(value_gain), Shape{in.shape[0], config.heads * head_width_},
+           in.shape[-1], product(config, ParameterKind::residual_matrix)) {
+  child("q", q_);
+  child("k", k_);
+  child("v", v_);
+  child("out", out_);
+  if (config.qk_norm) {
+    const bool per_head = config.qk_norm->over == QkNormOver::head;
+    const auto norm = [&](const char* name, std::int64_t heads) {
+      const Shape shape{in.shape[0], per_head ? head_width_ : heads * head_width_};
+      return config.qk_norm->norm.build(scope.child(name),
+                                        {.shape = shape, .vocab = 0, .features_last = true});
+    };
+    q_norm_ = norm("q_norm", config.heads);
+    k_norm_ = norm("k_norm", kv_heads_);
+    child("q_norm", *q_norm_);
+    child("k_norm", *k_norm_);
+  }
+  config.position.visit([&]<class Position>(const Position&) {
+    if constexpr (std::is_same_v<Position, AlibiPositionConfig>) {
+      alibi_slopes_ = alibi_slopes(config.heads);
+    } else if constexpr (std::is_same_v<Position, RopePositionConfig>) {
+      require(head_width_ % 2 == 0,
+              "attention: rope turns pairs of features; the head width of {} is odd", head_width_);
+    } else {
+      require(std::is_same_v<Position, NoPositionConfig>,
+              "attention: position \"{}\" is added to the embeddings of a transformer; here rope, "
+              "alibi or none",
+              Position::type);
+    }
+  });
+}
+
+Tensor Attention::heads_of(const Tensor& x, std::int64_t heads, Layer* norm,
+                           const Forward& pass) const {
+  const Shape split{x.size(0), x.size(1), heads, head_width_};
+  if (!norm) return reshape(x, split);
+  if (config_.qk_norm->over == QkNormOver::width) return reshape(norm->forward(x, pass), split);
+  const Tensor per_head = reshape(x, Shape{x.size(0), x.size(1) * heads, head_width_});
+  return reshape(norm->forward(per_head, pass), split);
+}
+
+Tensor Attention::alibi_for(std::int64_t length, DType dtype) {
+  if (!alibi_.defined() || alibi_.size(1) != length || alibi_.dtype() != dtype) {
+    alibi_ = alibi_bias(alibi_slopes_, length, dtype);
+  }
+  return alibi_;
+}
+
+Tensor Attention::forward(const Tensor& x, const Forward& pass) {
+  Tensor q = heads_of(q_.forward(x, pass), config_.heads, q_norm_.get(), pass);
+  Tensor k = heads_of(k_.forward(x, pass), kv_heads_, k_norm_.get(), pass);
+  const Tensor v = heads_of(v_.forward(x, pass), kv_heads_, nullptr, pass);
+  if (const auto* rotary = config_.position.get_if<RopePositionConfig>()) {
+    const RopeOptions options{.base = rotary->base, .layout = rotary->layout};
+    q = rope(q, options);
+    k = rope(k, options);
+  }
+  AttentionOptions options;
+  options.scale = config_.scale;
+  options.causal = config_.causal;
+  options.window = config_.window.value_or(0);
+  options.softcap = config_.softcap.value_or(0);
+  options.mask = pass.mask;
+  if (!alibi_slopes_.empty()) options.bias = alibi_for(x.size(1), x.dtype());
+  if (training() && config_.dropout > 0) {
+    options.dropout = config_.dropout;
+    options.dropout_key = pass.key(path());
+  }
+  const Tensor y = attention(q, k, v, options);
+  return out_.forward(reshape(y, Shape{x.size(0), x.size(1), config_.heads * head_width_}), pass);
+}
+
+}  // namespace norma

@@ -1,0 +1,11 @@
+#include "layers/layer.h"
+
+namespace norma {
+
+void require_numbers(const char* layer, const Signature& in) {
+  require(in.vocab == 0,
+          "{}: expected numbers; got ids (of a vocabulary of {}); put an embedding before it",
+          layer, in.vocab);
+}
+
+}  // namespace norma

@@ -1,0 +1,37 @@
+// Layer: a module with one input and one output.
+#pragma once
+
+#include <memory>
+
+#include "layers/module.h"
+
+namespace norma {
+
+// What a layer gets, without the batch axis.
+struct Signature {
+  Shape shape;             // of one sample: (784), (1, 28, 28), (T, C); for ids (T)
+  std::int64_t vocab = 0;  // above 0: ids in 0..vocab-1
+  // True iff the last axis holds the features (inside a transformer). Otherwise channels come
+  // first, as in images.
+  bool features_last = false;
+};
+
+class Layer : public Module {
+ public:
+  Layer(const Scope& scope, Signature output) : Module(scope), output_(std::move(output)) {}
+
+  // Shapes: x (N, *input), result (N, *output().shape).
+  [[nodiscard]] virtual Tensor forward(const Tensor& x, const Forward& pass) = 0;
+  [[nodiscard]] Tensor operator()(const Tensor& x) { return forward(x, Forward{}); }
+  [[nodiscard]] const Signature& output() const { return output_; }
+
+ private:
+  Signature output_;
+};
+
+using LayerPtr = std::unique_ptr<Layer>;
+
+// Throws the error of a layer that takes numbers and was given ids.
+void require_numbers(const char* layer, const Signature& in);
+
+}  // namespace norma

@@ -1,0 +1,42 @@
+// The norms: one formula, one list.
+//
+//   y = gamma * (x - mean) / sqrt(var + eps) + beta
+//
+//   norm            mean and var over                         one gamma, beta per   kernel
+//   batch_norm      the batch and space, a channel            channel               channels
+//   layer_norm      the last axes, a sample or token          element               rows
+//   group_norm      a group of channels and space, a sample   channel               rows
+//   instance_norm   space, a sample and channel               channel               rows
+//   rms_norm        as layer_norm, but mean = 0, beta = 0     element               rows
+//   none            nothing: y = x
+//
+// core/ops/norm_rows.h and core/ops/norm_channels.h compute it; see Note [One formula] there. To
+// add a norm: a file pair like layers/rms_norm.{h,cpp}, and its name in NormConfig below. The
+// configuration, the schema, the documentation, `norma list`, the models and the tests that run
+// over every norm follow.
+#pragma once
+
+#include "layers/batch_norm.h"
+#include "layers/group_norm.h"
+#include "layers/instance_norm.h"
+#include "layers/layer_norm.h"
+#include "layers/no_norm.h"
+#include "layers/rms_norm.h"
+
+namespace norma {
+
+using NormConfigs = config::TypeList<LayerNormConfig, RmsNormConfig, BatchNormConfig,
+                                     GroupNormConfig, InstanceNormConfig, NoNormConfig>;
+
+struct NormConfig : config::OneOf<NormConfigs> {
+  static constexpr const char* family = "norm";
+  static constexpr const char* family_doc =
+      "y = gamma * (x - mean) / sqrt(var + eps) + beta, over different axes.";
+  using OneOf::OneOf;
+
+  [[nodiscard]] LayerPtr build(const Scope& scope, const Signature& in) const {
+    return visit([&](const auto& norm) { return norm.build(scope, in); });
+  }
+};
+
+}  // namespace norma

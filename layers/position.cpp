@@ -1,0 +1,53 @@
+#include "layers/position.h"
+
+#include <bit>
+#include <cmath>
+
+namespace norma {
+
+Tensor sinusoidal_table(std::int64_t length, std::int64_t width) {
+  Tensor table = Tensor::empty(Shape{length, width});
+  float* p = table.mutable_data<float>();
+  for (std::int64_t t = 0; t < length; ++t) {
+    for (std::int64_t c = 0; c < width; ++c) {
+      const double exponent = static_cast<double>(c / 2 * 2) / static_cast<double>(width);
+      const double angle = static_cast<double>(t) * std::pow(10000.0, -exponent);
+      p[t * width + c] = static_cast<float>(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
+    }
+  }
+  return table;
+}
+
+std::vector<double> alibi_slopes(std::int64_t heads) {
+  const auto of_power = [](std::int64_t n) {
+    std::vector<double> slopes;
+    for (std::int64_t i = 1; i <= n; ++i) {
+      slopes.push_back(std::exp2(-8.0 * static_cast<double>(i) / static_cast<double>(n)));
+    }
+    return slopes;
+  };
+  const auto power = static_cast<std::int64_t>(
+      std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(heads, 1))));
+  std::vector<double> slopes = of_power(power);
+  const std::vector<double> more = of_power(2 * power);
+  for (std::size_t i = 0; slopes.size() < static_cast<std::size_t>(heads); i += 2) {
+    slopes.push_back(more[i]);
+  }
+  return slopes;
+}
+
+Tensor alibi_bias(const std::vector<double>& slopes, std::int64_t length, DType dtype) {
+  std::vector<double> values;
+  values.reserve(slopes.size() * static_cast<std::size_t>(length * length));
+  for (double slope : slopes) {
+    for (std::int64_t i = 0; i < length; ++i) {
+      for (std::int64_t j = 0; j < length; ++j) {
+        values.push_back(-slope * static_cast<double>(std::abs(i - j)));
+      }
+    }
+  }
+  return Tensor::from(Shape{static_cast<std::int64_t>(slopes.size()), length, length}, values,
+                      dtype);
+}
+
+}  // namespace norma
