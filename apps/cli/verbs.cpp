@@ -3,6 +3,10 @@
 
 // X(name, doc): the function is name##_verb, in apps/cli/<name>.cpp.
 #define NORMA_VERBS(X)                                  \
+  X(train, "Train a network from a configuration")      \
+  X(evaluate, "Loss and accuracy of a run")             \
+  X(generate, "Continue a text with a run")             \
+  X(check, "Run conformance cases")                     \
   X(inspect, "Print the tensors of a safetensors file") \
   X(version, "Print the version, and what the program is built with and runs on")
 

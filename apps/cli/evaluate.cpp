@@ -1,0 +1,28 @@
+// norma evaluate RUN
+#include "apps/cli/verb.h"
+#include "apps/training/evaluation.h"
+#include "apps/training/finished_run.h"
+
+namespace norma::cli {
+
+Action evaluate_verb(CLI::App& app) {
+  const auto folder = std::make_shared<std::string>();
+  const auto step = std::make_shared<std::int64_t>(0);
+  app.add_option("RUN", *folder, "Folder of a run")->required();
+  app.add_option("--step", *step, "Checkpoint of this step (default: the best, else the last one)");
+  return [folder, step] {
+    FinishedRun run(*folder, *step);
+    fmt::print("{}: checkpoint of step {}\n", *folder, run.step());
+    for (Part part : {Part::validation, Part::test}) {
+      if (run.data().size(part) == 0) continue;
+      const Evaluation e =
+          evaluate(run.model(), run.data(), part, run.config().loss, run.config().train.batch);
+      std::string line = fmt::format("{:<10}  loss {:.6f}", name_of(part), e.loss);
+      if (e.accuracy) line += fmt::format("  accuracy {:.2f} %", 100 * *e.accuracy);
+      fmt::print("{}  ({} targets)\n", line, e.count);
+    }
+    return kDone;
+  };
+}
+
+}  // namespace norma::cli

@@ -1,0 +1,56 @@
+// norma train CONFIG [--set KEY=VALUE]... [--out DIR] [--resume] [--init FILE] [--quiet]
+#include "apps/cli/verb.h"
+#include "apps/training/trainer.h"
+
+namespace norma::cli {
+namespace {
+
+struct Arguments {
+  std::string config;
+  std::vector<std::string> sets;
+  TrainOptions options;
+};
+
+Status train(const Arguments& arguments) {
+  const RunConfig config = load_run_config(arguments.config, arguments.sets);
+  Trainer trainer(config, arguments.options);
+  stop_on_signals();
+  const RunResult result = trainer.run();
+  const std::string& folder = trainer.folder().path();
+  std::string line = fmt::format("{}: {} after {} steps in {}, training loss {:.4f}", folder,
+                                 name_of(result.status), result.steps,
+                                 duration_text(result.seconds), result.final_loss);
+  if (result.final) {
+    line += fmt::format(", {} loss {:.4f}", name_of(result.final->part), result.final->loss);
+    if (result.final->accuracy)
+      line += fmt::format(", accuracy {:.2f} %", 100 * *result.final->accuracy);
+  }
+  fmt::print("{}\n", line);
+  if (result.status == RunStatus::diverged) {
+    fmt::print(stderr,
+               "diverged at {}; try a lower optimizer.lr, a longer warm-up or train.clip_norm\n",
+               result.reason);
+    return kDiverged;
+  }
+  if (result.status == RunStatus::interrupted) {
+    fmt::print(stderr, "saved; go on with: norma train {} --out {} --resume\n", arguments.config,
+               folder);
+    return kInterrupted;
+  }
+  return kDone;
+}
+
+}  // namespace
+
+Action train_verb(CLI::App& app) {
+  const auto arguments = std::make_shared<Arguments>();
+  app.add_option("CONFIG", arguments->config, "The configuration, a JSON file")->required();
+  add_sets(app, arguments->sets);
+  app.add_option("--out", arguments->options.out, "Folder of the run (default: runs/<name>)");
+  app.add_flag("--resume", arguments->options.resume, "Go on where the run in the folder stopped");
+  app.add_option("--init", arguments->options.init, "Start from the weights of a safetensors file");
+  app.add_flag("--quiet", arguments->options.quiet, "No progress");
+  return [arguments] { return train(*arguments); };
+}
+
+}  // namespace norma::cli

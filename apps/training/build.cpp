@@ -1,0 +1,44 @@
+#include "apps/training/build.h"
+
+#include <algorithm>
+
+namespace norma {
+
+Signature signature_of(const DataSpec& spec) {
+  return {.shape = spec.input, .vocab = spec.vocab, .features_last = false};
+}
+
+ModelPtr build_model(const RunConfig& config, const DataSpec& spec) {
+  const DType dtype = config.train.precision == Precision::f64 ? DType::f64 : DType::f32;
+  return config.model.build(static_cast<std::uint64_t>(config.seed), signature_of(spec), dtype);
+}
+
+void check_outputs(const LossConfig& loss, const Shape& output, const DataSpec& spec) {
+  if (loss.get_if<CrossEntropyConfig>()) {
+    Shape expected = spec.target;
+    expected.push_back(spec.classes);
+    require(
+        output.rank() == expected.rank() && output[-1] >= spec.classes &&
+            output.sub(0, output.rank() - 1) == spec.target,
+        "model: its output has shape {} a sample; the data have {} classes, so that cross_entropy "
+        "needs {}",
+        output.to_string(), spec.classes, expected.to_string());
+    return;
+  }
+  require(output == spec.target, "model: its output has shape {} a sample; the targets have {}",
+          output.to_string(), spec.target.to_string());
+}
+
+std::int64_t total_steps(const TrainConfig& train, const DataSet& data) {
+  if (train.steps) return *train.steps;
+  const std::int64_t batches = data.num_batches(Part::train, train.batch);
+  require(batches != DataSet::kEndless,
+          "train.epochs: the data are generated and have no end; give train.steps");
+  return *train.epochs * std::max<std::int64_t>(1, batches / train.accumulate);
+}
+
+std::int64_t tokens_per_step(const TrainConfig& train, const DataSpec& spec) {
+  return spec.vocab > 0 ? train.batch * train.accumulate * spec.input.numel() : 0;
+}
+
+}  // namespace norma

@@ -1,0 +1,19 @@
+// From a configuration to the parts of a run.
+#pragma once
+
+#include "apps/training/run_config.h"
+
+namespace norma {
+
+// What the model gets of these data.
+[[nodiscard]] Signature signature_of(const DataSpec& spec);
+// The model for these data, with its initial weights.
+[[nodiscard]] ModelPtr build_model(const RunConfig& config, const DataSpec& spec);
+// Throws Error if the model's output (of one sample) does not fit the loss and the targets.
+void check_outputs(const LossConfig& loss, const Shape& output, const DataSpec& spec);
+// Optimizer steps of the whole run. Throws Error for epochs of data without an end.
+[[nodiscard]] std::int64_t total_steps(const TrainConfig& train, const DataSet& data);
+// Tokens that one optimizer step sees; 0 where the inputs are no ids.
+[[nodiscard]] std::int64_t tokens_per_step(const TrainConfig& train, const DataSpec& spec);
+
+}  // namespace norma

@@ -1,0 +1,46 @@
+// Checkpoints: everything that the next step depends on, in checkpoints/step-N/.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/training/run_folder.h"
+#include "layers/module.h"
+#include "optim/optimizer.h"
+
+namespace norma {
+
+// What a checkpoint knows besides tensors. The data order and the dropout streams are functions of
+// the seed and the step, so no generator's state is needed.
+struct TrainState {
+  std::int64_t step = 0;       // optimizer steps done
+  std::int64_t samples = 0;    // samples seen
+  std::int64_t skipped = 0;    // steps left out since a gradient was not finite
+  double seconds = 0;          // of training so far
+  std::optional<double> best;  // the best evaluation, by train.best
+  std::int64_t best_step = 0;
+  std::string config_hash;
+};
+
+// Writes model.safetensors, optimizer.safetensors and state.json into a folder beside, brings them
+// to the disk, and renames the folder into place: a reader never sees half a checkpoint. Throws
+// Error on a full disk; the older checkpoints are as they were.
+void save_checkpoint(const RunFolder& run, const TrainState& state, const Module& model,
+                     const Optimizer& optimizer);
+
+// Loads the newest checkpoint that is whole into model and optimizer; a damaged one is passed over
+// for the one before, with a line in `warnings`. Nothing if there is none.
+[[nodiscard]] std::optional<TrainState> load_newest_checkpoint(const RunFolder& run, Module& model,
+                                                               Optimizer& optimizer,
+                                                               std::vector<std::string>& warnings);
+
+// Loads the weights of one checkpoint: of `step`, or (0) of the best one, or of the newest.
+// Returns its step. Throws Error if there is none.
+std::int64_t load_weights(const RunFolder& run, std::int64_t step, Module& model);
+
+// Deletes all but the `keep` newest and the best.
+void prune_checkpoints(const RunFolder& run, std::int64_t keep, std::int64_t best_step);
+
+}  // namespace norma

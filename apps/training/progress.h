@@ -1,0 +1,38 @@
+// The progress of a run on stderr: one live line on a terminal, plain lines elsewhere.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace norma {
+
+class Progress {
+ public:
+  // `quiet`: shows nothing.
+  Progress(std::string name, std::int64_t total_steps, std::int64_t first_step, bool quiet);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // Shows steps, loss, rate and the time left, now and then.
+  void update(std::int64_t step, double loss, double lr);
+  // A line of its own: an evaluation, a warning.
+  void note(const std::string& text);
+  // Seconds since the run began here.
+  [[nodiscard]] double seconds() const;
+
+ private:
+  void clear_line();
+
+  std::string name_;
+  std::int64_t total_, first_;
+  bool quiet_, terminal_;
+  bool line_shown_ = false;
+  std::chrono::steady_clock::time_point start_, shown_;
+};
+
+// "1:05", "2:03:10".
+[[nodiscard]] std::string duration_text(double seconds);
+
+}  // namespace norma

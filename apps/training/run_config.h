@@ -1,0 +1,46 @@
+// A whole run: what `norma train CONFIG` reads.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "apps/data/data_sets.h"
+#include "apps/training/train_config.h"
+#include "core/config/config.h"
+#include "layers/losses.h"
+#include "models/models.h"
+#include "optim/optimizers.h"
+#include "optim/schedules.h"
+
+namespace norma {
+
+struct RunConfig {
+  std::string name = "run";
+  std::int64_t seed = 0;
+  DataConfig data;
+  ModelConfig model;
+  LossConfig loss;
+  OptimizerConfig optimizer = AdamWConfig{};
+  ScheduleConfig schedule;
+  TrainConfig train;
+
+  static config::Fields fields();
+  // What the sections must agree in.
+  void check(config::Problems& problems, const std::string& path) const;
+};
+
+// Reads a configuration file with all that it extends, applies KEY=VALUE
+// changes, and checks the whole. Throws config::ConfigError with every problem.
+[[nodiscard]] RunConfig load_run_config(const std::string& path,
+                                        std::span<const std::string> sets = {});
+// Likewise from JSON, for instance of a run folder's config.json; `source` is
+// named in errors.
+[[nodiscard]] RunConfig parse_run_config(const config::Json& json, const std::string& source = {});
+
+// The JSON Schema of configs/schema.json, as the file's text.
+[[nodiscard]] std::string run_config_schema();
+// The documentation of every key: docs/config.md.
+[[nodiscard]] std::string run_config_markdown();
+
+}  // namespace norma

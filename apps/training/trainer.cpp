@@ -1,0 +1,242 @@
+#include "apps/training/trainer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "apps/training/build.h"
+#include "apps/training/host.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/safetensors.h"
+#include "core/storage.h"
+
+namespace norma {
+namespace {
+
+std::atomic<bool> g_stop{false};
+static_assert(std::atomic<bool>::is_always_lock_free);  // it is written by a signal handler
+
+}  // namespace
+
+std::string_view name_of(RunStatus status) {
+  constexpr std::string_view kNames[] = {"completed", "diverged", "interrupted", "failed"};
+  return kNames[static_cast<int>(status)];
+}
+
+void request_stop() { g_stop.store(true); }
+
+void stop_on_signals() {
+  std::signal(SIGINT, [](int) { request_stop(); });
+  std::signal(SIGTERM, [](int) { request_stop(); });
+}
+
+Trainer::Trainer(const RunConfig& config, const TrainOptions& options)
+    : config_(config),
+      options_(options),
+      resolved_(config::to_json(config)),
+      data_(make_data_set(config.data, static_cast<std::uint64_t>(config.seed))),
+      model_(build_model(config, data_->spec())),
+      parameters_(flatten(model_->named_parameters())),
+      optimizer_(make_optimizer(config.optimizer, parameters_)),
+      total_steps_(total_steps(config.train, *data_)) {
+  check_outputs(config_.loss, model_->output().shape, data_->spec());
+  schedule_ = make_schedule(config.schedule, config.optimizer.options().lr, total_steps_,
+                            tokens_per_step(config.train, data_->spec()));
+  if (!options.init.empty()) {
+    const SafetensorsFile file(options.init);
+    (void)load_safetensors(file, model_->state_dict(), {.convert = true});
+  }
+  folder_ = options.resume ? RunFolder::find(options.out, config.name)
+                           : RunFolder::create(options.out, config.name);
+  state_.config_hash = config::hash(resolved_);
+  if (options.resume) resume_from_checkpoint();
+  write_file(folder_->config_path(), resolved_.dump(2) + "\n");
+  metrics_ = std::make_unique<MetricsLog>(folder_->metrics_path(), state_.step);
+  progress_ = std::make_unique<Progress>(config.name, total_steps_, state_.step, options.quiet);
+  if (const std::string warning = schedule_->warning(); !warning.empty()) {
+    progress_->note("warning: " + warning);
+  }
+}
+
+void Trainer::resume_from_checkpoint() {
+  const Json before = config::load_json(folder_->config_path());
+  const auto differences = config::difference(before, resolved_);
+  require(differences.empty(),
+          "{}: was started with another configuration:\n{}resume it with `--resume` and its own "
+          "config.json, or start a new run",
+          folder_->path(), config::to_text(differences));
+  std::vector<std::string> warnings;
+  if (auto state = load_newest_checkpoint(*folder_, *model_, *optimizer_, warnings))
+    state_ = *state;
+  for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", w);
+}
+
+Trainer::Step Trainer::train_step(std::int64_t step) {
+  const std::int64_t parts = config_.train.accumulate;
+  Step result;
+  result.lr = schedule_->rate(step);
+  // The batches first: the loss is the mean over all targets that count, in all parts together.
+  std::vector<Batch> batches;
+  std::int64_t count = 0;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    batches.push_back(data_->train_batch(step * parts + part, config_.train.batch));
+    const Batch& batch = batches.back();
+    Shape outputs{batch.samples()};
+    for (std::int64_t size : model_->output().shape) outputs.push_back(size);
+    count += config_.loss.count(outputs, batch.targets);
+    result.samples += batch.samples();
+  }
+  const double scale = 1 / static_cast<double>(std::max<std::int64_t>(1, count));
+  model_->train();
+  parameters_->clear_gradients();
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const Batch& batch = batches[static_cast<std::size_t>(part)];
+    Forward pass;
+    pass.mask = batch.mask;
+    pass.seed = static_cast<std::uint64_t>(config_.seed);
+    pass.stream = fmt::format("step {}/batch {}", step, part);
+    const Tensor outputs = model_->forward(batch.inputs, pass);
+    const Tensor loss = config_.loss.sum(outputs, batch.targets);
+    result.loss += loss.item() * scale;
+    backward(loss, Tensor::full(Shape{}, scale, loss.dtype()));
+  }
+  result.clipped = clip_gradients(
+      *parameters_, {.clip_norm = config_.train.clip_norm, .clip_value = config_.train.clip_value});
+  if (std::isfinite(result.loss) && result.clipped.finite) {
+    optimizer_->step(result.lr, result.clipped.grad_scale);
+  }
+  return result;
+}
+
+void Trainer::record(std::int64_t step, const Step& result) {
+  if (step % config_.train.log_every != 0 && step != total_steps_ && step != 1) return;
+  Json record;
+  record["kind"] = "train";
+  record["step"] = step;
+  record["loss"] = json_number(result.loss);
+  record["lr"] = json_number(result.lr);
+  record["grad_norm"] = json_number(result.clipped.norm);
+  record["samples"] = state_.samples;
+  record["seconds"] = seconds();
+  metrics_->append(record);
+}
+
+Evaluation Trainer::evaluate_now(std::int64_t step) {
+  const std::optional<Part> part = evaluation_part(*data_);
+  if (!part) return {};
+  const Evaluation e = evaluate(*model_, *data_, *part, config_.loss, config_.train.batch,
+                                config_.train.eval_batches);
+  Json record;
+  record["kind"] = "eval";
+  record["step"] = step;
+  record["split"] = name_of(e.part);
+  record["loss"] = json_number(e.loss);
+  if (e.accuracy) record["accuracy"] = json_number(*e.accuracy);
+  metrics_->append(record);
+  const bool by_accuracy = config_.train.best == BestBy::accuracy && e.accuracy;
+  const double value = by_accuracy ? *e.accuracy : e.loss;
+  const bool better = std::isfinite(value) &&
+                      (!state_.best || (by_accuracy ? value > *state_.best : value < *state_.best));
+  evaluations_without_better_ = better ? 0 : evaluations_without_better_ + 1;
+  if (better) {
+    state_.best = value;
+    state_.best_step = step;
+  }
+  progress_->note(
+      fmt::format("{}  step {}  {} loss {:.4f}{}", config_.name, step, name_of(e.part), e.loss,
+                  e.accuracy ? fmt::format("  accuracy {:.2f} %", 100 * *e.accuracy) : ""));
+  last_evaluation_ = e;
+  return e;
+}
+
+void Trainer::checkpoint(std::int64_t step) {
+  TrainState now = state_;
+  now.step = step;
+  now.seconds = seconds();
+  metrics_->sync();
+  save_checkpoint(*folder_, now, *model_, *optimizer_);
+  prune_checkpoints(*folder_, config_.train.keep, now.best_step);
+}
+
+RunResult Trainer::run() {
+  RunResult result;
+  const TrainConfig& train = config_.train;
+  const auto every = [](std::optional<std::int64_t> n, std::int64_t step) {
+    return n && step % *n == 0;
+  };
+  std::int64_t step = state_.step;
+  bool saved = false;
+  while (step < total_steps_) {
+    const Step now = train_step(step);
+    ++step;
+    state_.samples += now.samples;
+    result.final_loss = now.loss;
+    record(step, now);
+    progress_->update(step, now.loss, now.lr);
+    const bool finite = std::isfinite(now.loss) && now.clipped.finite;
+    skipped_in_a_row_ = finite ? 0 : skipped_in_a_row_ + 1;
+    if (!finite) {
+      ++state_.skipped;
+      const std::string what =
+          std::isfinite(now.loss)
+              ? fmt::format("the gradient of {} is not finite", now.clipped.parameter)
+              : fmt::format("the loss is {}", now.loss);
+      progress_->note(
+          fmt::format("{}  step {}: {}; the update was left out", config_.name, step, what));
+      if (train.on_divergence == OnDivergence::stop || skipped_in_a_row_ >= train.max_skipped) {
+        result.status = RunStatus::diverged;
+        result.reason = fmt::format("step {}: {}", step, what);
+        break;
+      }
+    }
+    if (every(train.eval_every, step) && step < total_steps_) evaluate_now(step);
+    saved = every(train.checkpoint_every, step);
+    if (saved) checkpoint(step);
+    if (train.early_stop && evaluations_without_better_ >= *train.early_stop) break;
+    if (g_stop.load()) {
+      result.status = RunStatus::interrupted;
+      break;
+    }
+  }
+  result.steps = step;
+  if (result.status == RunStatus::completed) evaluate_now(step);
+  if (result.status != RunStatus::diverged && !saved) checkpoint(step);
+  result.final = last_evaluation_;
+  result.seconds = seconds();
+  write_summary(result);
+  return result;
+}
+
+void Trainer::write_summary(const RunResult& result) const {
+  Json j;
+  j["status"] = name_of(result.status);
+  j["steps"] = result.steps;
+  Json final_values;
+  final_values["train_loss"] = json_number(result.final_loss);
+  if (result.final) {
+    final_values["split"] = name_of(result.final->part);
+    final_values["loss"] = json_number(result.final->loss);
+    if (result.final->accuracy) final_values["accuracy"] = json_number(*result.final->accuracy);
+  }
+  j["final"] = final_values;
+  Json best;
+  if (state_.best) {
+    best["step"] = state_.best_step;
+    best[config_.train.best == BestBy::accuracy ? "accuracy" : "loss"] = json_number(*state_.best);
+  }
+  j["best"] = best;
+  if (!result.reason.empty()) j["reason"] = result.reason;
+  j["skipped"] = state_.skipped;
+  j["parameters"] = model_->num_parameters();
+  j["seconds"] = result.seconds;
+  j["peak_bytes"] = memory_stats().peak_bytes;
+  j["versions"] = versions_json();
+  j["host"] = host_json();
+  write_file(folder_->summary_path(), j.dump(2) + "\n");
+}
+
+}  // namespace norma

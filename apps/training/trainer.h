@@ -1,0 +1,90 @@
+// The training loop: config -> data, model, optimizer, schedule -> per step {batch, forward, loss,
+// backward, clip, update, record} -> metrics.jsonl, checkpoints, summary.json.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "apps/data/data_sets.h"
+#include "apps/training/checkpoint.h"
+#include "apps/training/evaluation.h"
+#include "apps/training/progress.h"
+#include "apps/training/run_config.h"
+#include "apps/training/run_folder.h"
+#include "models/models.h"
+#include "optim/clipping.h"
+#include "optim/schedules.h"
+
+namespace norma {
+
+struct TrainOptions {
+  std::string out;  // folder of the run; empty: runs/<name>
+  bool resume = false;
+  std::string init;  // weights to start from, a safetensors file
+  bool quiet = false;
+};
+
+enum class RunStatus { completed, diverged, interrupted, failed };
+[[nodiscard]] std::string_view name_of(RunStatus status);
+
+struct RunResult {
+  RunStatus status = RunStatus::completed;
+  std::int64_t steps = 0;
+  double final_loss = 0;  // of the last step's batch
+  double seconds = 0;
+  std::optional<Evaluation> final;  // on the last evaluation's part
+  std::string reason;               // of a run that diverged
+};
+
+// Asks the running training to finish its step, save and stop. Safe in a signal handler.
+void request_stop();
+// Makes Ctrl-C and SIGTERM call it.
+void stop_on_signals();
+
+class Trainer {
+ public:
+  // Reads the data and builds everything; creates the run's folder last, when all of it fits.
+  // Throws ConfigError or Error.
+  Trainer(const RunConfig& config, const TrainOptions& options);
+
+  [[nodiscard]] RunResult run();
+
+  [[nodiscard]] const RunFolder& folder() const { return *folder_; }
+  [[nodiscard]] Model& model() { return *model_; }
+  [[nodiscard]] const DataSet& data() const { return *data_; }
+
+ private:
+  struct Step {
+    double loss = 0;
+    double lr = 0;
+    Clipped clipped;
+    std::int64_t samples = 0;
+  };
+  [[nodiscard]] Step train_step(std::int64_t step);
+  void record(std::int64_t step, const Step& result);
+  Evaluation evaluate_now(std::int64_t step);
+  void checkpoint(std::int64_t step);
+  void resume_from_checkpoint();
+  void write_summary(const RunResult& result) const;
+  [[nodiscard]] double seconds() const { return state_.seconds + progress_->seconds(); }
+
+  RunConfig config_;
+  TrainOptions options_;
+  Json resolved_;  // the configuration with all defaults
+  std::unique_ptr<DataSet> data_;
+  ModelPtr model_;
+  FlatParametersPtr parameters_;
+  OptimizerPtr optimizer_;
+  std::int64_t total_steps_ = 0;
+  SchedulePtr schedule_;
+  std::optional<RunFolder> folder_;
+  std::unique_ptr<MetricsLog> metrics_;
+  std::unique_ptr<Progress> progress_;
+  TrainState state_;
+  std::optional<Evaluation> last_evaluation_;
+  std::int64_t skipped_in_a_row_ = 0;
+  std::int64_t evaluations_without_better_ = 0;
+};
+
+}  // namespace norma
