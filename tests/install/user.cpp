@@ -1,6 +1,7 @@
 // The gradient of sum(x * x) is 2 x.
 #include "core/autograd.h"
-#include "core/ops.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/reduce.h"
 
 int main() {
   norma::Tensor x = norma::Tensor::from({3}, {1, 2, 3});
