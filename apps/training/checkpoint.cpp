@@ -86,7 +86,12 @@ std::optional<TrainState> load_newest_checkpoint(const RunFolder& run, Module& m
       optimizer.load_state(moments);
       return state;
     } catch (const std::exception& e) {
-      warnings.push_back(fmt::format("{} is damaged and passed over: {}", path, e.what()));
+      // Out of the way, so that the step can be saved again; nothing is thrown away.
+      const std::string aside = path + ".damaged";
+      std::error_code ignored;
+      fs::remove_all(aside, ignored);
+      fs::rename(path, aside, ignored);
+      warnings.push_back(fmt::format("{} is damaged, and now {}: {}", path, aside, e.what()));
     }
   }
   return std::nullopt;

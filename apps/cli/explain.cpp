@@ -1,0 +1,18 @@
+// norma explain CONFIG [--set KEY=VALUE]...
+#include "apps/cli/verb.h"
+#include "apps/training/explain.h"
+
+namespace norma::cli {
+
+Action explain_verb(CLI::App& app) {
+  const auto path = std::make_shared<std::string>();
+  const auto sets = std::make_shared<std::vector<std::string>>();
+  app.add_option("CONFIG", *path, "The configuration, a JSON file")->required();
+  add_sets(app, *sets);
+  return [path, sets] {
+    fmt::print("{}", explain(load_run_config(*path, *sets)));
+    return kDone;
+  };
+}
+
+}  // namespace norma::cli

@@ -1,0 +1,190 @@
+// The training loop: the same bits at any number of threads, after a resume, and with evaluations.
+#include "apps/training/trainer.h"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/parallel.h"
+#include "core/safetensors.h"
+#include "tests/support/op_case.h"
+
+namespace norma::test {
+namespace {
+namespace fs = std::filesystem;
+using config::Json;
+
+// A folder that is removed at the end.
+class Folder {
+ public:
+  explicit Folder(const std::string& name)
+      : path_((fs::temp_directory_path() / ("norma_" + name + std::to_string(::getpid()))).string()) {
+    fs::remove_all(path_);
+  }
+  ~Folder() { fs::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+Json shift_config(std::int64_t steps) {
+  return Json::parse(R"({"name": "t", "data": {"type": "shift", "vocab": 16, "length": 8},
+    "model": {"type": "transformer", "layers": 2, "width": 32, "heads": 2, "hidden": 64, "dropout": 0.1,
+              "attention_dropout": 0.1, "activation": "swiglu", "position": "rope"},
+    "optimizer": {"type": "adamw", "lr": 1e-3},
+    "schedule": {"type": "cosine", "warmup_steps": 3},
+    "train": {"steps": )" + std::to_string(steps) +
+                     R"(, "batch": 8, "clip_norm": 1, "log_every": 1}})");
+}
+
+RunResult train(const Json& config, const std::string& out, bool resume = false) {
+  Trainer trainer(parse_run_config(config), {.out = out, .resume = resume, .quiet = true});
+  return trainer.run();
+}
+
+// The records without the times.
+std::string records(const std::string& run) {
+  std::string text;
+  for (Json record : read_metrics(run + "/metrics.jsonl")) {
+    record.erase("seconds");
+    text += record.dump() + "\n";
+  }
+  return text;
+}
+
+std::string bytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string weights(const std::string& run, int step) {
+  return bytes(run + "/checkpoints/step-" + std::to_string(step) + "/model.safetensors");
+}
+
+TEST_CASE("a run gives the same bits at 1, 2, 3 and 8 threads (pytorch/pytorch#2201)", "[training]") {
+  Folder folder("threads");
+  const int before = num_threads();
+  std::string first;
+  for (int threads : {1, 2, 3, 8}) {
+    set_num_threads(threads);
+    const std::string run = folder / std::to_string(threads);
+    CHECK(train(shift_config(20), run).status == RunStatus::completed);
+    const std::string now = records(run) + weights(run, 20);
+    if (first.empty()) first = now;
+    INFO(threads << " threads");
+    CHECK(now == first);
+  }
+  set_num_threads(before);
+}
+
+TEST_CASE("a resumed run ends in the same bits (huggingface/transformers#17032)", "[training]") {
+  Folder folder("resume");
+  const Json config = shift_config(20);
+  train(config, folder / "whole");
+  // Stops at step 7 in the middle, as a kill would after its checkpoint.
+  Json part = config;
+  part["train"]["checkpoint_every"] = 7;
+  train(part, folder / "part");
+  for (int step : {14, 20}) fs::remove_all(folder / ("part/checkpoints/step-" + std::to_string(step)));
+  CHECK(train(part, folder / "part", true).status == RunStatus::completed);
+  CHECK(records(folder / "part") == records(folder / "whole"));
+  CHECK(weights(folder / "part", 20) == weights(folder / "whole", 20));
+  // The control: without the optimizer's state the end is another one.
+  fs::remove_all(folder / "part/checkpoints/step-20");
+  fs::remove_all(folder / "part/checkpoints/step-14");
+  CHECK(fs::exists(folder / "part/checkpoints/step-7"));
+  {
+    // Moments of zero, in a file of the same form.
+    const std::string path = folder / "part/checkpoints/step-7/optimizer.safetensors";
+    const SafetensorsFile file(path);
+    std::vector<NamedTensor> zeros;
+    for (const auto& e : file.entries()) {
+      Tensor t = file.read(e.name);
+      if (e.name.starts_with("step.") == false) t.fill_(0);
+      zeros.push_back({e.name, t});
+    }
+    write_safetensors(path, zeros);
+  }
+  train(part, folder / "part", true);
+  CHECK(weights(folder / "part", 20) != weights(folder / "whole", 20));
+}
+
+TEST_CASE("a damaged checkpoint is passed over, another configuration is refused", "[training]") {
+  Folder folder("damaged");
+  Json config = shift_config(9);
+  config["train"]["checkpoint_every"] = 3;
+  train(config, folder / "run");
+  const std::string whole = weights(folder / "run", 9);
+  fs::resize_file(folder / "run/checkpoints/step-9/model.safetensors", 100);
+  train(config, folder / "run", true);
+  CHECK(fs::exists(folder / "run/checkpoints/step-9.damaged"));
+  Json other = config;
+  other["optimizer"]["lr"] = 0.5;
+  NORMA_CHECK_ERROR(train(other, folder / "run", true), "optimizer.lr: 0.001 -> 0.5");
+  NORMA_CHECK_ERROR(train(config, folder / "run"), "holds a run already; continue it with --resume");
+  NORMA_CHECK_ERROR(train(config, folder / "none", true), "is not the folder of a run");
+  CHECK(weights(folder / "run", 9) == whole);
+}
+
+TEST_CASE("evaluating in the middle changes nothing of the training (karpathy/nanoGPT#240)",
+          "[training]") {
+  Folder folder("evaluate");
+  Json config = shift_config(10);
+  train(config, folder / "without");
+  config["train"]["eval_every"] = 2;
+  train(config, folder / "with");
+  CHECK(weights(folder / "with", 10) == weights(folder / "without", 10));
+}
+
+TEST_CASE("a loss that is not finite stops the run before the update", "[training]") {
+  Folder folder("diverged");
+  Json config = shift_config(30);
+  config["optimizer"] = Json::parse(R"({"type": "sgd", "lr": 1e30})");
+  config["train"].erase("clip_norm");
+  const RunResult result = train(config, folder / "run");
+  CHECK(result.status == RunStatus::diverged);
+  CHECK(result.steps < 30);
+  CHECK(contains(result.reason, "step "));
+  const Json summary = Json::parse(bytes(folder / "run/summary.json"));
+  CHECK(summary.at("status") == "diverged");
+  CHECK(summary.at("final").at("train_loss").is_string() == !std::isfinite(result.final_loss));
+}
+
+TEST_CASE("what does not fit is told before a folder is made", "[training]") {
+  Folder folder("unfit");
+  Json config = shift_config(5);
+  config["model"]["vocab"] = 8;
+  NORMA_CHECK_ERROR(train(config, folder / "run"), "transformer: `vocab` is 8; the data has 16 ids");
+  config = shift_config(5);
+  config["model"] = Json::parse(
+      R"({"type": "sequential", "layers": [{"type": "embedding", "out": 4}, {"type": "linear", "out": 7}]})");
+  NORMA_CHECK_ERROR(train(config, folder / "run"), "its output has shape (8, 7) a sample");
+  CHECK_FALSE(fs::exists(folder / "run"));
+}
+
+TEST_CASE("accumulated parts with unequal counts give the gradient of the whole batch", "[training]") {
+  // By hand: 2 + 6 targets that count; the mean over 8, not the mean of two means.
+  const LossConfig loss;
+  Tensor logits = random_tensor(Shape{8, 5}, 3, DType::f64);
+  Tensor whole = logits.clone().set_requires_grad();
+  std::vector<std::int64_t> ids{1, 2, 0, 3, 4, 1, 2, 2};
+  backward(loss.apply(whole, Tensor::from_ids(Shape{8}, ids)));
+  Tensor parts = logits.clone().set_requires_grad();
+  std::vector<std::int64_t> first{1, 2, -100, -100, -100, -100, -100, -100};
+  std::vector<std::int64_t> second{-100, -100, 0, 3, 4, 1, 2, 2};
+  for (const auto& target : {first, second}) {
+    const Tensor t = Tensor::from_ids(Shape{8}, target);
+    CHECK(loss.count(parts.shape(), t) == (target[0] == 1 ? 2 : 6));
+    backward(loss.sum(parts, t), Tensor::full(Shape{}, 1.0 / 8, DType::f64));
+  }
+  CHECK(compare(parts.grad(), whole.grad(), 1e-12) == "");
+}
+
+}  // namespace
+}  // namespace norma::test

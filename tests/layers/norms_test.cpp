@@ -1,0 +1,97 @@
+// Every norm of the family, through one set of checks.
+#include "layers/norms.h"
+
+#include "core/ops/arithmetic.h"
+#include "core/ops/reduce.h"
+#include "tests/support/op_case.h"
+
+namespace norma::test {
+namespace {
+
+const Scope kScope(0, TorchInit{}, DType::f64);
+
+template <class Config>
+LayerPtr make(const Signature& in) {
+  Config config;
+  if constexpr (requires { config.groups; }) config.groups = 2;
+  return config.build(kScope, in);
+}
+
+// The axes of an image (N, C, H, W) that the statistics of a norm are over; empty: none.
+template <class Config>
+std::vector<int> statistics_axes() {
+  if (std::string_view(Config::type) == "batch_norm") return {0, 2, 3};
+  if (std::string_view(Config::type) == "layer_norm") return {3};
+  if (std::string_view(Config::type) == "instance_norm") return {2, 3};
+  return {};
+}
+
+TEMPLATE_LIST_TEST_CASE("a norm keeps the shape, and its gradient is right", "[norms]",
+                        NormConfig::Members) {
+  const Signature image{.shape = Shape{4, 3, 3}};
+  const LayerPtr norm = make<TestType>(image);
+  const Tensor x = random_tensor(Shape{3, 4, 3, 3}, 1);
+  CHECK((*norm)(x).shape() == x.shape());
+  CHECK(norm->output().shape == image.shape);
+  const auto f = [&](const std::vector<Tensor>& in) { return (*norm)(in[0]); };
+  CHECK(check_gradient(f, {x}) == "");
+  CHECK(check_second_gradient(f, {x}) == "");
+}
+
+TEMPLATE_LIST_TEST_CASE("a norm inside a transformer works on (B, T, C)", "[norms]",
+                        NormConfig::Members) {
+  const LayerPtr norm = make<TestType>({.shape = Shape{5, 4}, .vocab = 0, .features_last = true});
+  const Tensor x = random_tensor(Shape{2, 5, 4}, 2);
+  CHECK((*norm)(x).shape() == x.shape());
+  for (const NamedParameter& p : norm->named_parameters()) CHECK(p.tensor.shape() == Shape{4});
+}
+
+TEMPLATE_LIST_TEST_CASE("mean and variance over the norm's axes are 0 and 1", "[norms]",
+                        NormConfig::Members) {
+  const std::vector<int> axes = statistics_axes<TestType>();
+  if (axes.empty()) return;
+  const LayerPtr norm = make<TestType>({.shape = Shape{4, 6, 6}});
+  const Tensor x = random_tensor(Shape{3, 4, 6, 6}, 3, DType::f64, 2, 9);
+  const Tensor y = (*norm)(x);
+  for (double m : mean(y, Axes(std::span<const int>(axes))).to_vector()) CHECK(std::abs(m) < 1e-12);
+  for (double v : var(y, Axes(std::span<const int>(axes)), {.correction = 0}).to_vector()) {
+    CHECK(std::abs(v - 1) < 1e-4);  // eps
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("every norm states its source, and refuses ids", "[norms]",
+                        NormConfig::Members) {
+  CHECK(std::string_view(TestType::doc).size() > 5);
+  CHECK(std::string_view(TestType::source).size() > 3);
+  if (std::string_view(TestType::type) == "none") return;
+  NORMA_CHECK_ERROR(make<TestType>({.shape = Shape{8}, .vocab = 10}), "got ids");
+}
+
+TEST_CASE("BatchNorm keeps running statistics, and evaluation uses them", "[norms]") {
+  const LayerPtr norm = BatchNormConfig{}.build(kScope, {.shape = Shape{1}});
+  (*norm)(Tensor::from(Shape{4, 1}, {1, 2, 3, 4}, DType::f64));
+  const auto state = norm->state_dict();
+  CHECK(find_tensor(state, "running_mean")->tensor.item() == Approx(0.25));
+  CHECK(find_tensor(state, "running_var")->tensor.item() == Approx(0.9 + 0.1 * 5 / 3));
+  CHECK(find_tensor(state, "num_batches_tracked")->tensor.item() == 1);
+  norm->eval();
+  const double y = (*norm)(Tensor::from(Shape{1, 1}, {1.25}, DType::f64)).item();
+  CHECK(y == Approx((1.25 - 0.25) / std::sqrt(0.9 + 0.5 / 3 + 1e-5)));
+  CHECK(find_tensor(norm->state_dict(), "num_batches_tracked")->tensor.item() == 1);
+  CHECK(norm->named_parameters().size() == 2);
+}
+
+TEST_CASE("groups that do not divide the channels are refused (pytorch/pytorch#45687)", "[norms]") {
+  GroupNormConfig config;
+  config.groups = 4;
+  NORMA_CHECK_ERROR(config.build(kScope, {.shape = Shape{6, 2, 2}}), "4 groups do not divide 6");
+}
+
+TEST_CASE("the output of RMSNorm lies on a sphere of radius sqrt(n)", "[norms]") {
+  const LayerPtr norm = RmsNormConfig{}.build(kScope, {.shape = Shape{16}});
+  const Tensor y = (*norm)(random_tensor(Shape{5, 16}, 4, DType::f64, 1, 3));
+  for (double length : norma::norm(y, {-1}).to_vector()) CHECK(length == Approx(4.0).epsilon(1e-5));
+}
+
+}  // namespace
+}  // namespace norma::test
