@@ -1,6 +1,6 @@
 // norma explain CONFIG [--set KEY=VALUE]...
-#include "apps/cli/verb.h"
 #include "apps/training/explain.h"
+#include "apps/cli/verb.h"
 
 namespace norma::cli {
 

@@ -23,8 +23,8 @@ std::string block_formulas(const TransformerConfig& config) {
   for (std::int64_t first = 0; first < config.layers;) {
     std::int64_t last = first;
     while (last + 1 < config.layers && formulas(last + 1) == formulas(first)) ++last;
-    const std::string which =
-        first == last ? fmt::format("block {}", first) : fmt::format("blocks {} to {}", first, last);
+    const std::string which = first == last ? fmt::format("block {}", first)
+                                            : fmt::format("blocks {} to {}", first, last);
     add(text, which == "block 0" && config.layers == 1 ? "block" : "", which + ":");
     add(text, "", "  " + config.placement.formula(config.depth(first), "attention"));
     add(text, "", "  " + config.placement.formula(config.depth(first), "feed_forward"));
@@ -35,8 +35,9 @@ std::string block_formulas(const TransformerConfig& config) {
 
 std::string explain_transformer(const TransformerConfig& c) {
   std::string text;
-  add(text, "formula", "x <- N_post(alpha x + beta N_out(F(N_in(x)))), placement " +
-                           std::string(c.placement.type()));
+  add(text, "formula",
+      "x <- N_post(alpha x + beta N_out(F(N_in(x)))), placement " +
+          std::string(c.placement.type()));
   text += block_formulas(c);
   c.placement.visit([&](const auto& p) { add(text, "source", p.source); });
   c.norm.visit([&](const auto& n) { add(text, "N", fmt::format("{}: {}", n.type, n.doc)); });
@@ -47,8 +48,8 @@ std::string explain_transformer(const TransformerConfig& c) {
       fmt::format("{} heads of {}, {} key-value heads, {}, position {}", c.heads, head, kv,
                   c.kind == TransformerKind::decoder ? "causal" : "all tokens seen",
                   c.position.type()));
-  add(text, "ffn", fmt::format("{} -> {} -> {}, {}", c.width, c.hidden_width(), c.width,
-                               c.activation.type()));
+  add(text, "ffn",
+      fmt::format("{} -> {} -> {}, {}", c.width, c.hidden_width(), c.width, c.activation.type()));
   add(text, "head", c.tied ? "the transposed table of tokens" : "a product of its own");
   const double gain = c.placement.row(c.depth(0)).gain;
   std::string init = c.resolved_init().type();
@@ -77,7 +78,7 @@ std::string explain_sequential(const SequentialConfig& config, const Signature& 
 // The rate over the run, as a row of bars.
 std::string rate_plot(const Schedule& schedule, std::int64_t steps) {
   constexpr int kColumns = 60;
-  constexpr const char* kBars[] = {" ", "\u2581", "\u2582", "\u2583", "\u2584",
+  constexpr const char* kBars[] = {" ",      "\u2581", "\u2582", "\u2583", "\u2584",
                                    "\u2585", "\u2586", "\u2587", "\u2588"};
   double most = 0;
   std::vector<double> rates;
@@ -95,8 +96,8 @@ std::string rate_plot(const Schedule& schedule, std::int64_t steps) {
 std::vector<std::string> dead_switches(const TransformerConfig& c) {
   std::vector<std::string> dead;
   const PlacementRow row = c.placement.row(c.depth(std::max<std::int64_t>(0, c.layers - 1)));
-  const bool norms = row.norm_in || row.norm_out || row.norm_post || c.has_final_norm() ||
-                     c.embedding_norm;
+  const bool norms =
+      row.norm_in || row.norm_out || row.norm_post || c.has_final_norm() || c.embedding_norm;
   if (!norms && !c.norm.get_if<NoNormConfig>()) {
     dead.push_back(fmt::format("norm \"{}\": the placement {} has no norm", c.norm.type(),
                                c.placement.type()));
@@ -120,10 +121,9 @@ std::string explain(const RunConfig& config) {
   std::string text;
   add(text, "name", config.name);
   const DataSpec& spec = data->spec();
-  add(text, "data", fmt::format("{}: inputs {}{}, {} classes", config.data.type(),
-                                spec.input.to_string(),
-                                spec.vocab > 0 ? fmt::format(" ids below {}", spec.vocab) : "",
-                                spec.classes));
+  add(text, "data",
+      fmt::format("{}: inputs {}{}, {} classes", config.data.type(), spec.input.to_string(),
+                  spec.vocab > 0 ? fmt::format(" ids below {}", spec.vocab) : "", spec.classes));
   config.model.visit([&]<class M>(const M& m) {
     if constexpr (std::is_same_v<M, TransformerConfig>) {
       text += explain_transformer(m);
@@ -136,11 +136,12 @@ std::string explain(const RunConfig& config) {
   const std::int64_t steps = total_steps(config.train, *data);
   const SchedulePtr schedule = make_schedule(config.schedule, config.optimizer.options().lr, steps,
                                              tokens_per_step(config.train, spec));
-  add(text, "optimizer", fmt::format("{}, peak rate {}", config.optimizer.type(),
-                                     config.optimizer.options().lr));
-  add(text, "rate", fmt::format("{} over {} steps, {} of warm-up: {:.3g} at step 1, {:.3g} at the last",
-                                config.schedule.type(), steps, schedule->warmup_steps(),
-                                schedule->rate(0), schedule->rate(std::max<std::int64_t>(0, steps - 1))));
+  add(text, "optimizer",
+      fmt::format("{}, peak rate {}", config.optimizer.type(), config.optimizer.options().lr));
+  add(text, "rate",
+      fmt::format("{} over {} steps, {} of warm-up: {:.3g} at step 1, {:.3g} at the last",
+                  config.schedule.type(), steps, schedule->warmup_steps(), schedule->rate(0),
+                  schedule->rate(std::max<std::int64_t>(0, steps - 1))));
   add(text, "", rate_plot(*schedule, steps));
   if (const std::string w = schedule->warning(); !w.empty()) add(text, "warning", w);
   return text;

@@ -7,8 +7,9 @@
 
 namespace norma {
 
-// The block's formula from the placement's table, shapes, parameters, the length and the rate of the
-// run, and switches that change nothing here. Reads the data for their shapes, and builds the model.
+// The block's formula from the placement's table, shapes, parameters, the length and the rate of
+// the run, and switches that change nothing here. Reads the data for their shapes, and builds the
+// model.
 [[nodiscard]] std::string explain(const RunConfig& config);
 
 // The switches of a transformer that are set and change nothing.

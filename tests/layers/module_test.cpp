@@ -115,8 +115,10 @@ TEST_CASE("an orthogonal matrix has orthonormal rows or columns", "[module]") {
       for (std::int64_t b = 0; b < n; ++b) {
         double dot = 0;
         for (std::int64_t k = 0; k < (out <= 12 ? 12 : out); ++k) {
-          dot += out <= 12 ? v[static_cast<std::size_t>(a * 12 + k)] * v[static_cast<std::size_t>(b * 12 + k)]
-                           : v[static_cast<std::size_t>(k * 12 + a)] * v[static_cast<std::size_t>(k * 12 + b)];
+          dot += out <= 12 ? v[static_cast<std::size_t>(a * 12 + k)] *
+                                 v[static_cast<std::size_t>(b * 12 + k)]
+                           : v[static_cast<std::size_t>(k * 12 + a)] *
+                                 v[static_cast<std::size_t>(k * 12 + b)];
         }
         CHECK(std::abs(dot - (a == b ? 1.0 : 0.0)) < 1e-6);
       }
@@ -130,15 +132,12 @@ TEST_CASE("equal layers start differently, and the same seed repeats", "[module]
                                     Scope(seed, TorchInit{}), Signature{.shape = Shape{6}});
   };
   const auto a = model(0), b = model(0), c = model(1);
-  const auto weight = [](const LayerPtr& m, const char* name) {
-    return find_tensor(m->named_parameters(), name)->tensor;
+  const auto weight = [](const Module& m, const char* name) {
+    return find_tensor(m.named_parameters(), name)->tensor;
   };
-  const LayerPtr pa(std::move(const_cast<std::unique_ptr<Layers>&>(a)));
-  const LayerPtr pb(std::move(const_cast<std::unique_ptr<Layers>&>(b)));
-  const LayerPtr pc(std::move(const_cast<std::unique_ptr<Layers>&>(c)));
-  CHECK_FALSE(same_bits(weight(pa, "0.weight"), weight(pa, "1.weight")));
-  CHECK(same_bits(weight(pa, "0.weight"), weight(pb, "0.weight")));
-  CHECK_FALSE(same_bits(weight(pa, "0.weight"), weight(pc, "0.weight")));
+  CHECK_FALSE(same_bits(weight(*a, "0.weight"), weight(*a, "1.weight")));
+  CHECK(same_bits(weight(*a, "0.weight"), weight(*b, "0.weight")));
+  CHECK_FALSE(same_bits(weight(*a, "0.weight"), weight(*c, "0.weight")));
 }
 
 TEST_CASE("a layer that does not fit names its place", "[module]") {

@@ -69,7 +69,7 @@ TEMPLATE_LIST_TEST_CASE("every norm states its source, and refuses ids", "[norms
 
 TEST_CASE("BatchNorm keeps running statistics, and evaluation uses them", "[norms]") {
   const LayerPtr norm = BatchNormConfig{}.build(kScope, {.shape = Shape{1}});
-  (*norm)(Tensor::from(Shape{4, 1}, {1, 2, 3, 4}, DType::f64));
+  (void)(*norm)(Tensor::from(Shape{4, 1}, {1, 2, 3, 4}, DType::f64));
   const auto state = norm->state_dict();
   CHECK(find_tensor(state, "running_mean")->tensor.item() == Approx(0.25));
   CHECK(find_tensor(state, "running_var")->tensor.item() == Approx(0.9 + 0.1 * 5 / 3));

@@ -179,8 +179,10 @@ TEST_CASE("wrong sizes are told with both numbers (sgl-project/sglang#32028)", "
     return text;
   };
   CHECK(problems([](auto&) {}) == "");
-  CHECK(contains(problems([](auto& c) { c.heads = 3; }), "model.heads: 3 heads do not divide the width of 16"));
-  CHECK(contains(problems([](auto& c) { c.kv_heads = 3; }), "3 key-value heads do not divide 4 heads"));
+  CHECK(contains(problems([](auto& c) { c.heads = 3; }),
+                 "model.heads: 3 heads do not divide the width of 16"));
+  CHECK(contains(problems([](auto& c) { c.kv_heads = 3; }),
+                 "3 key-value heads do not divide 4 heads"));
   CHECK(contains(problems([](auto& c) {
                    c.head_width = 5;
                    c.position = RopePositionConfig{};

@@ -21,7 +21,8 @@ using config::Json;
 class Folder {
  public:
   explicit Folder(const std::string& name)
-      : path_((fs::temp_directory_path() / ("norma_" + name + std::to_string(::getpid()))).string()) {
+      : path_(
+            (fs::temp_directory_path() / ("norma_" + name + std::to_string(::getpid()))).string()) {
     fs::remove_all(path_);
   }
   ~Folder() { fs::remove_all(path_); }
@@ -39,8 +40,8 @@ Json shift_config(std::int64_t steps) {
               "attention_dropout": 0.1, "activation": "swiglu", "position": "rope"},
     "optimizer": {"type": "adamw", "lr": 1e-3},
     "schedule": {"type": "cosine", "warmup_steps": 3},
-    "train": {"steps": )" + std::to_string(steps) +
-                     R"(, "batch": 8, "clip_norm": 1, "log_every": 1}})");
+    "train": {"steps": )" +
+                     std::to_string(steps) + R"(, "batch": 8, "clip_norm": 1, "log_every": 1}})");
 }
 
 RunResult train(const Json& config, const std::string& out, bool resume = false) {
@@ -67,7 +68,8 @@ std::string weights(const std::string& run, int step) {
   return bytes(run + "/checkpoints/step-" + std::to_string(step) + "/model.safetensors");
 }
 
-TEST_CASE("a run gives the same bits at 1, 2, 3 and 8 threads (pytorch/pytorch#2201)", "[training]") {
+TEST_CASE("a run gives the same bits at 1, 2, 3 and 8 threads (pytorch/pytorch#2201)",
+          "[training]") {
   Folder folder("threads");
   const int before = num_threads();
   std::string first;
@@ -91,7 +93,8 @@ TEST_CASE("a resumed run ends in the same bits (huggingface/transformers#17032)"
   Json part = config;
   part["train"]["checkpoint_every"] = 7;
   train(part, folder / "part");
-  for (int step : {14, 20}) fs::remove_all(folder / ("part/checkpoints/step-" + std::to_string(step)));
+  for (int step : {14, 20})
+    fs::remove_all(folder / ("part/checkpoints/step-" + std::to_string(step)));
   CHECK(train(part, folder / "part", true).status == RunStatus::completed);
   CHECK(records(folder / "part") == records(folder / "whole"));
   CHECK(weights(folder / "part", 20) == weights(folder / "whole", 20));
@@ -127,7 +130,8 @@ TEST_CASE("a damaged checkpoint is passed over, another configuration is refused
   Json other = config;
   other["optimizer"]["lr"] = 0.5;
   NORMA_CHECK_ERROR(train(other, folder / "run", true), "optimizer.lr: 0.001 -> 0.5");
-  NORMA_CHECK_ERROR(train(config, folder / "run"), "holds a run already; continue it with --resume");
+  NORMA_CHECK_ERROR(train(config, folder / "run"),
+                    "holds a run already; continue it with --resume");
   NORMA_CHECK_ERROR(train(config, folder / "none", true), "is not the folder of a run");
   CHECK(weights(folder / "run", 9) == whole);
 }
@@ -160,7 +164,8 @@ TEST_CASE("what does not fit is told before a folder is made", "[training]") {
   Folder folder("unfit");
   Json config = shift_config(5);
   config["model"]["vocab"] = 8;
-  NORMA_CHECK_ERROR(train(config, folder / "run"), "transformer: `vocab` is 8; the data has 16 ids");
+  NORMA_CHECK_ERROR(train(config, folder / "run"),
+                    "transformer: `vocab` is 8; the data has 16 ids");
   config = shift_config(5);
   config["model"] = Json::parse(
       R"({"type": "sequential", "layers": [{"type": "embedding", "out": 4}, {"type": "linear", "out": 7}]})");
@@ -168,7 +173,8 @@ TEST_CASE("what does not fit is told before a folder is made", "[training]") {
   CHECK_FALSE(fs::exists(folder / "run"));
 }
 
-TEST_CASE("accumulated parts with unequal counts give the gradient of the whole batch", "[training]") {
+TEST_CASE("accumulated parts with unequal counts give the gradient of the whole batch",
+          "[training]") {
   // By hand: 2 + 6 targets that count; the mean over 8, not the mean of two means.
   const LossConfig loss;
   Tensor logits = random_tensor(Shape{8, 5}, 3, DType::f64);
