@@ -2,21 +2,29 @@
 
 #include <algorithm>
 
+#include "core/kernels/conv_depthwise.h"
 #include "core/kernels/conv_unroll.h"
 #include "core/kernels/conv_winograd.h"
 #include "core/parallel.h"
 
 namespace norma::kernels {
+namespace {
+
+bool is_depthwise(const ConvSizes& s) { return s.groups == s.channels && s.groups > 1; }
+
+}  // namespace
 
 template <class T>
 void conv_forward(const ConvSizes& s, const T* x, const T* weight, const T* bias, T* y) {
   if (has_winograd(s)) return conv_winograd_forward(s, x, weight, bias, y);
+  if (is_depthwise(s)) return conv_depthwise_forward(s, x, weight, bias, y);
   conv_unroll_forward(s, x, weight, bias, y);
 }
 
 template <class T>
 void conv_backward_input(const ConvSizes& s, const T* dy, const T* weight, T* dx) {
   if (has_winograd(s)) return conv_winograd_backward_input(s, dy, weight, dx);
+  if (is_depthwise(s)) return conv_depthwise_backward_input(s, dy, weight, dx);
   conv_unroll_backward_input(s, dy, weight, dx);
 }
 
@@ -24,6 +32,7 @@ template <class T>
 void conv_backward_weight(const ConvSizes& s, const T* x, const T* dy, bool accumulate,
                           T* dweight) {
   if (has_winograd(s)) return conv_winograd_backward_weight(s, x, dy, accumulate, dweight);
+  if (is_depthwise(s)) return conv_depthwise_backward_weight(s, x, dy, accumulate, dweight);
   conv_unroll_backward_weight(s, x, dy, accumulate, dweight);
 }
 
