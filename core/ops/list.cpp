@@ -10,6 +10,7 @@ namespace norma {
   X(add_scalar) \
   X(alias) \
   X(attention) \
+  X(avg_pool2d) \
   X(bce_loss) \
   X(broadcast_to) \
   X(cast) \
@@ -26,6 +27,7 @@ namespace norma {
   X(gather) \
   X(geglu) \
   X(gelu) \
+  X(global_avg_pool) \
   X(huber_loss) \
   X(leaky_relu) \
   X(linear) \
@@ -35,6 +37,7 @@ namespace norma {
   X(mae_loss) \
   X(matmul) \
   X(max) \
+  X(max_pool2d) \
   X(maximum) \
   X(min) \
   X(minimum) \
