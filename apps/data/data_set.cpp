@@ -28,8 +28,9 @@ config::Fields SampleOptions::sample_fields() {
       field("limit", &SampleOptions::limit,
             "Take the first samples of the training file alone (windows, of a text).", at_least(1)),
       field("validation", &SampleOptions::validation,
-            "Share of the training samples that is set aside; of a text, its end.", at_least(0),
-            below(1))};
+            "Share of the training samples that is set aside; of a text, its end. null: 0.1, or 0 "
+            "where the source has a test part of its own.",
+            at_least(0), below(1))};
 }
 
 DataSet::DataSet(std::string_view name, DataSpec spec, const SampleOptions& options,

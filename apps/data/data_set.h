@@ -46,7 +46,12 @@ struct SampleOptions {
   bool shuffle = true;
   bool drop_last = false;
   std::optional<std::int64_t> limit;
-  double validation = 0.1;
+  std::optional<double> validation = std::nullopt;
+  // The share that is set aside: the given one, else a tenth, or nothing where the source has a test
+  // part of its own.
+  [[nodiscard]] double validation_share(bool has_test_part) const {
+    return validation.value_or(has_test_part ? 0.0 : 0.1);
+  }
   [[nodiscard]] static config::Fields sample_fields();
 };
 

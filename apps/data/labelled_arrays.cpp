@@ -121,8 +121,9 @@ LabelledArraysDataSet::LabelledArraysDataSet(std::string_view name, LabelledArra
 
   std::int64_t n = arrays_.inputs.size(0);
   if (options.limit) n = std::min(n, *options.limit);
-  auto set_aside = static_cast<std::int64_t>(static_cast<double>(n) * options.validation);
-  if (options.validation > 0) set_aside = std::max<std::int64_t>(set_aside, 1);
+  const double share = options.validation_share(arrays_.test_labels.defined());
+  auto set_aside = static_cast<std::int64_t>(static_cast<double>(n) * share);
+  if (share > 0) set_aside = std::max<std::int64_t>(set_aside, 1);
   require(set_aside < n, "{}: {} samples leave none to train on beside the validation part of {}",
           name, n, set_aside);
   // At random, since files are often sorted by class; seed 0: see Note [Stream of samples].

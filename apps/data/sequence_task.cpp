@@ -21,7 +21,7 @@ SequenceTask::SequenceTask(std::string_view name, const SequenceOptions& options
       name_(name),
       seed_(seed),
       train_samples_(options.limit.value_or(kEndless)),
-      validation_samples_(options.validation > 0 ? kValidationSamples : 0) {}
+      validation_samples_(options.validation_share(false) > 0 ? kValidationSamples : 0) {}
 
 std::int64_t SequenceTask::size(Part part) const {
   switch (part) {

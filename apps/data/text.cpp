@@ -34,9 +34,10 @@ TextDataSet::TextDataSet(const TextConfig& config, Tokenizer tokenizer,
       drawn_(config.shuffle),
       key_(random_key(seed, "data/windows")) {
   const auto n = static_cast<std::int64_t>(ids_.size());
-  train_tokens_ = static_cast<std::int64_t>(static_cast<double>(n) * (1 - config.validation));
+  const double share = config.validation_share(false);
+  train_tokens_ = static_cast<std::int64_t>(static_cast<double>(n) * (1 - share));
   validation_tokens_ = n - train_tokens_;
-  if (config.validation == 0) validation_tokens_ = 0;
+  if (share == 0) validation_tokens_ = 0;
   if (config.limit && (train_tokens_ - 1) / context_ > *config.limit) {
     train_tokens_ = *config.limit * context_ + 1;
   }
@@ -48,7 +49,7 @@ TextDataSet::TextDataSet(const TextConfig& config, Tokenizer tokenizer,
             part == Part::validation ? ", or a larger validation share (0 for none)" : "");
   };
   check(Part::train, train_tokens_);
-  if (config.validation > 0) check(Part::validation, validation_tokens_);
+  if (share > 0) check(Part::validation, validation_tokens_);
 }
 
 std::int64_t TextDataSet::size(Part part) const {
