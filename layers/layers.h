@@ -26,9 +26,10 @@ struct ResidualConfig {
   [[nodiscard]] LayerPtr build(const Scope& scope, const Signature& in) const;
 };
 
-struct LayerConfig : config::OneOf<LinearConfig, Conv1dConfig, Conv2dConfig, FlattenConfig,
-                                   EmbeddingConfig, DropoutConfig, NormConfigs, ActivationConfigs,
-                                   ResidualConfig, AttentionConfig> {
+struct LayerConfig
+    : config::OneOf<LinearConfig, Conv1dConfig, Conv2dConfig, MaxPool2dConfig, AvgPool2dConfig,
+                    GlobalAvgPoolConfig, FlattenConfig, EmbeddingConfig, DropoutConfig, NormConfigs,
+                    ActivationConfigs, ResidualConfig, AttentionConfig> {
   static constexpr const char* family = "layer";
   static constexpr const char* family_doc = "A part of a sequential model.";
   using OneOf::OneOf;

@@ -1,9 +1,62 @@
 #include "layers/pooling.h"
 
 #include "core/ops/movement.h"
+#include "core/ops/pool.h"
 
 namespace norma {
 namespace {
+
+std::int64_t pooled(const char* name, std::int64_t size, const PoolConfig& c) {
+  require(2 * c.padding <= c.kernel, "{}: the padding of {} is more than half of the kernel of {}",
+          name, c.padding, c.kernel);
+  const std::int64_t stride = c.stride.value_or(c.kernel);
+  const std::int64_t padded = size + 2 * c.padding;
+  require(padded >= c.kernel, "{}: the kernel of {} is larger than the padded input of {}", name,
+          c.kernel, padded);
+  return (padded - c.kernel) / stride + 1;
+}
+
+Signature pooled(const char* name, const Signature& in, const PoolConfig& c) {
+  require_numbers(name, in);
+  require(in.shape.rank() == 3, "{}: expected images (C, H, W); got samples of shape {}", name,
+          in.shape.to_string());
+  return {.shape = Shape{in.shape[0], pooled(name, in.shape[1], c), pooled(name, in.shape[2], c)}};
+}
+
+class MaxPool2d final : public Layer {
+ public:
+  MaxPool2d(const PoolConfig& config, const Scope& scope, const Signature& in)
+      : Layer(scope, pooled("max_pool2d", in, config)), config_(config) {}
+  Tensor forward(const Tensor& x, const Forward&) override {
+    return max_pool2d(
+        x, config_.kernel,
+        {.stride = config_.stride.value_or(config_.kernel), .padding = config_.padding});
+  }
+
+ private:
+  PoolConfig config_;
+};
+
+class AvgPool2d final : public Layer {
+ public:
+  AvgPool2d(const PoolConfig& config, const Scope& scope, const Signature& in)
+      : Layer(scope, pooled("avg_pool2d", in, config)), config_(config) {}
+  Tensor forward(const Tensor& x, const Forward&) override {
+    return avg_pool2d(
+        x, config_.kernel,
+        {.stride = config_.stride.value_or(config_.kernel), .padding = config_.padding});
+  }
+
+ private:
+  PoolConfig config_;
+};
+
+class GlobalAvgPool final : public Layer {
+ public:
+  GlobalAvgPool(const Scope& scope, const Signature& in)
+      : Layer(scope, {.shape = Shape{in.shape[0]}}) {}
+  Tensor forward(const Tensor& x, const Forward&) override { return global_avg_pool(x); }
+};
 
 class Flatten final : public Layer {
  public:
@@ -15,6 +68,31 @@ class Flatten final : public Layer {
 };
 
 }  // namespace
+
+config::Fields PoolConfig::fields() {
+  using namespace config;
+  return {
+      field("kernel", &PoolConfig::kernel, "Height and width of the window.", at_least(1)),
+      field("stride", &PoolConfig::stride, "Step of the window; null: the kernel.", at_least(1)),
+      field("padding", &PoolConfig::padding, "Cells around the image, at most kernel / 2.",
+            at_least(0))};
+}
+
+LayerPtr MaxPool2dConfig::build(const Scope& scope, const Signature& in) const {
+  return std::make_unique<MaxPool2d>(*this, scope, in);
+}
+
+LayerPtr AvgPool2dConfig::build(const Scope& scope, const Signature& in) const {
+  return std::make_unique<AvgPool2d>(*this, scope, in);
+}
+
+LayerPtr GlobalAvgPoolConfig::build(const Scope& scope, const Signature& in) const {
+  require_numbers("global_avg_pool", in);
+  require(in.shape.rank() == 3,
+          "global_avg_pool: expected images (C, H, W); got samples of shape {}",
+          in.shape.to_string());
+  return std::make_unique<GlobalAvgPool>(scope, in);
+}
 
 LayerPtr FlattenConfig::build(const Scope& scope, const Signature& in) const {
   require_numbers("flatten", in);
