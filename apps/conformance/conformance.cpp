@@ -375,6 +375,10 @@ std::vector<CaseResult> run_cases(const std::vector<std::string>& folders,
         } catch (const std::exception& e) {
           result.failure = e.what();
         }
+        // A line a case, whatever the message.
+        for (std::size_t at; (at = result.failure.find('\n')) != std::string::npos;) {
+          result.failure.replace(at, 1, "; ");
+        }
         results.push_back(std::move(result));
       }
     }
