@@ -51,6 +51,24 @@ Tensor embedding_composed(std::span<const Tensor> inputs, const void* attrs) {
   return with_width(gather(weight, index, 0), ids.shape(), {width});
 }
 
+void gather_backward(BackwardContext& ctx) {
+  if (!ctx.needs(0)) return;
+  const int axis = ctx.attrs<AxisAttrs>().axis;
+  const Tensor index = ctx.saved(0);
+  const Tensor& dy = ctx.grad_output();
+  if (ctx.create_graph() || !is_compute(dy.dtype())) {
+    const Tensor zeros = Tensor::zeros(ctx.input_shape(0), dy.dtype());
+    return ctx.set_grad(0, scatter_add(zeros, index, dy, axis));
+  }
+  Destination dx = ctx.destination(0);
+  if (!dx.accumulate) dx.tensor.fill_(0);
+  const AxisSplit s = split_at(ctx.input_shape(0), axis);
+  dispatch_compute(dy.dtype(), "gather", [&]<class T>() {
+    kernels::scatter_add(index.data<std::int64_t>(), dy.data<T>(), s.outer, s.n, s.inner,
+                         index.size(axis), dx.tensor.mutable_data<T>());
+  });
+}
+
 void embedding_backward(BackwardContext& ctx) {
   if (!ctx.needs(0)) return;
   const auto& a = ctx.attrs<EmbeddingAttrs>();
@@ -90,12 +108,7 @@ void check_ids(const char* op, const Tensor& ids, std::int64_t limit,
 
 extern const OpInfo gather_op, scatter_add_op, embedding_op;
 
-const OpInfo gather_op{"gather", [](BackwardContext& ctx) {
-                         if (!ctx.needs(0)) return;
-                         const Tensor zeros = Tensor::zeros(ctx.input_shape(0), ctx.input_dtype(0));
-                         ctx.set_grad(0, scatter_add(zeros, ctx.saved(0), ctx.grad_output(),
-                                                     ctx.attrs<AxisAttrs>().axis));
-                       }};
+const OpInfo gather_op{"gather", gather_backward};
 
 Tensor gather(const Tensor& x, const Tensor& index, int axis) {
   const int a = checked_index("gather", x, index, axis);
