@@ -220,5 +220,31 @@ TEST_CASE("a gradient buffer is written, and no gradient is not a zero gradient"
   CHECK_FALSE(x.grad().defined());
 }
 
+TEST_CASE("a broadcast gradient has the operand's shape, in both orders (pytorch/pytorch#818)",
+          "[autograd]") {
+  const auto check = [](const Shape& sa, const Shape& sb, const Shape& expected) {
+    Tensor a = Tensor::ones(sa, DType::f64).set_requires_grad();
+    Tensor b = Tensor::ones(sb, DType::f64).set_requires_grad();
+    for (const Tensor& y : {mul(a, b), mul(b, a)}) {
+      CHECK(y.shape() == expected);
+      a.clear_grad();
+      b.clear_grad();
+      backward(sum_of(y));
+      REQUIRE(a.grad().shape() == sa);
+      REQUIRE(b.grad().shape() == sb);
+      const auto share = [&](const Shape& s) {
+        return static_cast<double>(expected.numel()) / static_cast<double>(std::max<std::int64_t>(1, s.numel()));
+      };
+      for (double g : a.grad().to_vector()) CHECK(g == share(sa));
+      for (double g : b.grad().to_vector()) CHECK(g == share(sb));
+    }
+  };
+  check(Shape{5, 1}, Shape{5}, Shape{5, 5});
+  check(Shape{4}, Shape{2, 3, 4}, Shape{2, 3, 4});
+  check(Shape{}, Shape{2, 3}, Shape{2, 3});
+  check(Shape{2, 1, 4}, Shape{3, 1}, Shape{2, 3, 4});
+  check(Shape{0, 3}, Shape{1, 3}, Shape{0, 3});
+}
+
 }  // namespace
 }  // namespace norma::test

@@ -162,6 +162,7 @@ TEST_CASE("every optimizer has a row of numbers", "[optim]") {
   }
 }
 
+// bitsandbytes-foundation/bitsandbytes#1992.
 TEST_CASE("lion keeps the decay out of the sign, and the sign of 0 is 0", "[optim]") {
   // By hand: p = 2 (1 - 0.1 * 0.5) + 0.1; the coupled form gives 1.9. Element 1 has no gradient.
   Tensor p = parameter({2}, {2, 2}, DType::f64);

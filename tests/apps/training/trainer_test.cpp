@@ -10,6 +10,7 @@
 
 #include "core/parallel.h"
 #include "core/safetensors.h"
+#include "core/storage.h"
 #include "tests/support/op_case.h"
 
 namespace norma::test {
@@ -190,6 +191,22 @@ TEST_CASE("accumulated parts with unequal counts give the gradient of the whole 
     backward(loss.sum(parts, t), Tensor::full(Shape{}, 1.0 / 8, DType::f64));
   }
   CHECK(compare(parts.grad(), whole.grad(), 1e-12) == "");
+}
+
+TEST_CASE("a long run needs no more memory than a short one (BatsResearch/labelmodels#4)",
+          "[training]") {
+  Folder folder("memory");
+  const auto peak = [&](std::int64_t steps) {
+    Json config = shift_config(steps);
+    config["train"]["eval_every"] = 10;
+    config["train"]["keep"] = 1;
+    reset_peak_bytes();
+    const std::int64_t before = memory_stats().live_bytes;
+    train(config, folder / std::to_string(steps));
+    CHECK(memory_stats().live_bytes == before);
+    return memory_stats().peak_bytes - before;
+  };
+  CHECK(peak(200) == peak(20));
 }
 
 }  // namespace
