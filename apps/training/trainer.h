@@ -19,9 +19,9 @@
 namespace norma {
 
 struct TrainOptions {
-  std::string out;  // folder of the run; empty: runs/<name>
+  std::string out = {};  // folder of the run; empty: runs/<name>
   bool resume = false;
-  std::string init;  // weights to start from, a safetensors file
+  std::string init = {};  // weights to start from, a safetensors file
   bool quiet = false;
 };
 

@@ -233,7 +233,8 @@ TEST_CASE("a broadcast gradient has the operand's shape, in both orders (pytorch
       REQUIRE(a.grad().shape() == sa);
       REQUIRE(b.grad().shape() == sb);
       const auto share = [&](const Shape& s) {
-        return static_cast<double>(expected.numel()) / static_cast<double>(std::max<std::int64_t>(1, s.numel()));
+        return static_cast<double>(expected.numel()) /
+               static_cast<double>(std::max<std::int64_t>(1, s.numel()));
       };
       for (double g : a.grad().to_vector()) CHECK(g == share(sa));
       for (double g : b.grad().to_vector()) CHECK(g == share(sb));
