@@ -5,7 +5,80 @@
 
 #include "core/parallel.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/kernels/pool.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace norma::kernels::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// One row of 2 x 2 windows side by side: y[j] = the largest of a[2 j], a[2 j + 1], b[2 j],
+// b[2 j + 1], index[j] (if not null) = at + its position, where b is `down` behind a. The last step
+// goes over some windows once more. Needs at least as many windows as the tag has lanes.
+template <class D>
+HWY_INLINE void max_row(D d, const float* a, const float* b, std::int64_t windows, std::int32_t at,
+                        std::int32_t down, float* y, std::int32_t* index) {
+  const hn::Rebind<std::int32_t, D> di;
+  using V = hn::Vec<D>;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  // r takes the place of l: it is larger, or a NaN beside a number.
+  const auto right = [](V l, V r) HWY_ATTR {
+    return hn::Or(hn::Lt(l, r), hn::AndNot(hn::IsNaN(l), hn::IsNaN(r)));
+  };
+  for (std::int64_t step = 0; step < windows; step += lanes) {
+    const std::int64_t j = std::min(step, windows - lanes);
+    V v00, v01, v10, v11;
+    hn::LoadInterleaved2(d, a + 2 * j, v00, v01);
+    hn::LoadInterleaved2(d, b + 2 * j, v10, v11);
+    const auto right0 = right(v00, v01), right1 = right(v10, v11);
+    const V top = hn::IfThenElse(right0, v01, v00), bottom = hn::IfThenElse(right1, v11, v10);
+    const auto lower = right(top, bottom);
+    hn::StoreU(hn::IfThenElse(lower, bottom, top), d, y + j);
+    if (!index) continue;
+    const auto one = hn::Set(di, 1);
+    const auto first = hn::IfThenElseZero(hn::RebindMask(di, right0), one);
+    const auto second =
+        hn::Add(hn::Set(di, down), hn::IfThenElseZero(hn::RebindMask(di, right1), one));
+    const auto column = hn::Iota(di, static_cast<std::int32_t>(j));
+    const auto within = hn::IfThenElse(hn::RebindMask(di, lower), second, first);
+    hn::StoreU(hn::Add(hn::Add(hn::Set(di, at), hn::Add(column, column)), within), di, index + j);
+  }
+}
+
+// False where rows are too short for vectors.
+bool MaxRow([[maybe_unused]] const float* a, [[maybe_unused]] const float* b,
+            [[maybe_unused]] std::int64_t windows, [[maybe_unused]] std::int32_t at,
+            [[maybe_unused]] std::int32_t down, [[maybe_unused]] float* y,
+            [[maybe_unused]] std::int32_t* index) {
+#if HWY_TARGET != HWY_SCALAR
+  if (windows >= 16) {
+    max_row(hn::CappedTag<float, 16>(), a, b, windows, at, down, y, index);
+    return true;
+  }
+  if (windows >= 8) {
+    max_row(hn::CappedTag<float, 8>(), a, b, windows, at, down, y, index);
+    return true;
+  }
+  if (windows >= 4) {
+    max_row(hn::CappedTag<float, 4>(), a, b, windows, at, down, y, index);
+    return true;
+  }
+#endif
+  return false;
+}
+
+}  // namespace
+}  // namespace norma::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace norma::kernels {
+
+HWY_EXPORT(MaxRow);
+
 namespace {
 
 // Planes of a chunk of a parallel loop: about 32k elements.
@@ -51,46 +124,58 @@ void max_plane(const PoolSizes& s, const T* x, T* y, std::int32_t* index) {
   }
 }
 
-// The most frequent case, 2 x 2 windows side by side, without a branch an element.
-template <class T>
-void max_plane_2x2(const PoolSizes& s, const T* x, T* y, std::int32_t* index) {
+// The most frequent case, 2 x 2 windows side by side.
+void max_plane_2x2(const PoolSizes& s, const float* x, float* y, std::int32_t* index) {
+  const PoolSizes row{.h = 2,
+                      .w = s.w,
+                      .out_h = 1,
+                      .out_w = s.out_w,
+                      .kernel_h = 2,
+                      .kernel_w = 2,
+                      .stride_h = 2,
+                      .stride_w = 2};
   for (std::int64_t i = 0; i < s.out_h; ++i) {
-    const T* a = x + 2 * i * s.w;
-    const T* b = a + s.w;
-    const auto at = static_cast<std::int32_t>(2 * i * s.w), down = static_cast<std::int32_t>(s.w);
-    for (std::int64_t j = 0; j < s.out_w; ++j) {
-      const T v00 = a[2 * j], v01 = a[2 * j + 1], v10 = b[2 * j], v11 = b[2 * j + 1];
-      // A comparison with NaN is false, so each of these keeps a NaN on its left, and !(l >= r)
-      // takes one on its right.
-      const bool right0 = !(v00 >= v01) && v00 == v00, right1 = !(v10 >= v11) && v10 == v10;
-      const T top = right0 ? v01 : v00, bottom = right1 ? v11 : v10;
-      const bool lower = !(top >= bottom) && top == top;
-      const auto col = static_cast<std::int32_t>(2 * j);
-      y[j] = lower ? bottom : top;
-      if (index) {
-        index[j] = at + col + (lower ? down + std::int32_t{right1} : std::int32_t{right0});
-      }
+    const float* a = x + 2 * i * s.w;
+    const auto at = static_cast<std::int32_t>(2 * i * s.w);
+    if (!HWY_DYNAMIC_DISPATCH(MaxRow)(a, a + s.w, s.out_w, at, static_cast<std::int32_t>(s.w), y,
+                                      index)) {
+      max_plane(row, a, y, index);
+      for (std::int64_t j = 0; index && j < s.out_w; ++j) index[j] += at;
     }
     y += s.out_w;
     if (index) index += s.out_w;
   }
 }
 
+// Eight sums side by side, for the compiler to hold in vectors.
+template <class T>
+T sum_of(const T* x, std::int64_t n) {
+  T part[8] = {};
+  std::int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    for (int k = 0; k < 8; ++k) part[k] += x[i + k];
+  }
+  for (int k = 0; i < n; ++i, ++k) part[k] += x[i];
+  return ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
+}
+
 }  // namespace
 
 template <class T>
 void max_pool_forward(const PoolSizes& s, const T* x, T* y, std::int32_t* index) {
-  const bool pairs = s.kernel_h == 2 && s.kernel_w == 2 && s.stride_h == 2 && s.stride_w == 2 &&
-                     s.padding_h == 0 && s.padding_w == 0;
+  [[maybe_unused]] const bool pairs = s.kernel_h == 2 && s.kernel_w == 2 && s.stride_h == 2 &&
+                                      s.stride_w == 2 && s.padding_h == 0 && s.padding_w == 0;
   const std::int64_t in = s.h * s.w, out = s.out_h * s.out_w;
   parallel_for(s.planes, grain_of(work_of(s)), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t p = begin; p < end; ++p) {
       std::int32_t* to = index ? index + p * out : nullptr;
-      if (pairs) {
-        max_plane_2x2(s, x + p * in, y + p * out, to);
-      } else {
-        max_plane(s, x + p * in, y + p * out, to);
+      if constexpr (sizeof(T) == 4) {
+        if (pairs) {
+          max_plane_2x2(s, x + p * in, y + p * out, to);
+          continue;
+        }
       }
+      max_plane(s, x + p * in, y + p * out, to);
     }
   });
 }
@@ -153,14 +238,12 @@ void avg_pool_backward(const PoolSizes& s, const T* dy, bool accumulate, T* dx) 
 
 template <class T>
 void mean_planes_forward(std::int64_t planes, std::int64_t pixels, const T* x, T* y) {
-  constexpr std::int64_t kRun = 64;  // terms that are summed in T
+  constexpr std::int64_t kRun = 512;  // terms that are summed in T, in eight parts
   parallel_for(planes, grain_of(pixels), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t p = begin; p < end; ++p) {
       double sum = 0;
       for (std::int64_t i = 0; i < pixels; i += kRun) {
-        T part = 0;
-        for (std::int64_t k = i; k < std::min(pixels, i + kRun); ++k) part += x[p * pixels + k];
-        sum += static_cast<double>(part);
+        sum += static_cast<double>(sum_of(x + p * pixels + i, std::min(kRun, pixels - i)));
       }
       y[p] = static_cast<T>(sum / static_cast<double>(pixels));
     }
@@ -191,3 +274,4 @@ NORMA_INSTANTIATE(double)
 #undef NORMA_INSTANTIATE
 
 }  // namespace norma::kernels
+#endif  // HWY_ONCE

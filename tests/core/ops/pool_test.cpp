@@ -144,6 +144,24 @@ TEST_CASE("max_pool2d hands on NaN, and its gradient to the first of them") {
     CHECK(dx1 == expected);
   }
 }
+TEST_CASE("max_pool2d in vectors agrees with f64, NaN and equal maxima included") {
+  for (const std::int64_t w : {6, 8, 15, 18, 34, 70}) {
+    std::vector<double> values;
+    for (std::int64_t i = 0; i < 4 * w; ++i) {
+      const auto v = static_cast<double>(i * 7919 % 5);
+      values.push_back(v == 4 ? kNan : v == 3 ? -kInf : v);
+    }
+    Tensor a = Tensor::from({1, 1, 4, w}, values),
+           b = Tensor::from({1, 1, 4, w}, values, DType::f64);
+    a.set_requires_grad();
+    b.set_requires_grad();
+    const Tensor ya = max_pool2d(a, 2), yb = max_pool2d(b, 2);
+    CHECK(compare(ya.to_vector(), yb.to_vector(), 0) == "");
+    backward(ya, Tensor::ones(ya.shape()));
+    backward(yb, Tensor::ones(yb.shape(), DType::f64));
+    CHECK(a.grad().to_vector() == b.grad().to_vector());
+  }
+}
 // Fault B38.
 TEST_CASE("max_pool2d gives the gradient to the first of equal maxima in row-major order") {
   CHECK(value_and_gradient({1, 1, 2, 2}, {1, 3, 3, 3}, 2).second ==
