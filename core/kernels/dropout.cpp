@@ -12,8 +12,8 @@ namespace norma::kernels::HWY_NAMESPACE {
 namespace {
 
 // Philox 4x32-10 (Salmon et al. 2011): multipliers and key increments.
-constexpr std::uint32_t kM0 = 0xD2511F53, kM1 = 0xCD9E8D57;
-constexpr std::uint32_t kW0 = 0x9E3779B9, kW1 = 0xBB67AE85;
+[[maybe_unused]] constexpr std::uint32_t kM0 = 0xD2511F53, kM1 = 0xCD9E8D57;
+[[maybe_unused]] constexpr std::uint32_t kW0 = 0x9E3779B9, kW1 = 0xBB67AE85;
 
 // for (b < count) words[4 b ..] = random_block(key, first + b);
 void blocks(RandomKey key, std::uint64_t first, std::size_t count, std::uint32_t* words) {
