@@ -2,12 +2,16 @@
 #include "apps/cli/verb.h"
 
 // X(name, doc): the function is name##_verb, in apps/cli/<name>.cpp.
-#define NORMA_VERBS(X)                                  \
-  X(train, "Train a network from a configuration")      \
-  X(evaluate, "Loss and accuracy of a run")             \
-  X(generate, "Continue a text with a run")             \
-  X(check, "Run conformance cases")                     \
-  X(inspect, "Print the tensors of a safetensors file") \
+#define NORMA_VERBS(X)                                                                            \
+  X(train, "Train a network from a configuration")                                                \
+  X(evaluate, "Loss and accuracy of a run")                                                       \
+  X(generate, "Continue a text with a run")                                                       \
+  X(explain, "Print the formula of a block, the shapes, the parameters, switches without effect") \
+  X(check, "Run conformance cases")                                                               \
+  X(validate, "Check configurations, and say all that is wrong with them")                        \
+  X(schema, "Print the JSON Schema of a configuration, or its documentation")                     \
+  X(inspect, "Print the tensors of a safetensors file")                                           \
+  X(list, "Print what can be named in a configuration: layers, optimizers, data ...")             \
   X(version, "Print the version, and what the program is built with and runs on")
 
 namespace norma::cli {

@@ -57,5 +57,50 @@ TEST_CASE("a failure while running has status 1") {
   CHECK(run_norma("version >/dev/full").status == 1);
 }
 
+TEST_CASE("validate tells all problems of all files") {
+  const TemporaryFolder folder;
+  const auto write = [&](const std::string& name, const std::string& text) {
+    std::ofstream(folder / name) << text;
+    return folder / name;
+  };
+  const std::string good = write("good.json", R"({"data": "shift", "train": {"steps": 1},
+      "model": {"type": "transformer", "layers": 1, "width": 8}})");
+  const std::string bad = write("bad.json", R"({"bacth": 1, "optimizer": "adamv"})");
+
+  const auto both = run_norma("validate " + good + " " + bad);
+  CHECK(both.status == 2);
+  CHECK(both.out.rfind(good + ": valid, hash ", 0) == 0);
+  for (const char* part : {"bad.json: 5 problems\n", "\n  bacth: ", "optimizer.type", "adamw",
+                           "\n  data: missing", "\n  model: missing", "\n  train: missing"}) {
+    INFO(part << " in " << both.err);
+    CHECK(contains(both.err, part));
+  }
+  CHECK(run_norma("validate " + good).status == 0);
+  const auto set =
+      run_norma("validate " + good + " --set optimizer=sgd --resolved --set train.batch=9");
+  CHECK(set.status == 0);
+  CHECK(contains(set.out, "\"batch\": 9"));
+  CHECK(contains(set.out, "\"momentum\""));
+  CHECK(run_norma("validate /nowhere.json").status == 2);
+  CHECK(run_norma("validate " + good + " --set train.batch").status == 2);
+}
+
+TEST_CASE("list prints the families, and schema the schema") {
+  const auto all = run_norma("list");
+  CHECK(all.status == 0);
+  for (const char* name : {"layer_norm", "adamw", "cosine", "shift", "deepnorm", "cross_entropy"}) {
+    INFO(name);
+    CHECK(contains(all.out, name));
+  }
+  const auto one = run_norma("list schedule");
+  CHECK(contains(one.out, "cosine"));
+  CHECK(!contains(one.out, "adamw"));
+  const auto none = run_norma("list shedule");
+  CHECK(none.status == 2);
+  CHECK(contains(none.err, "\"schedule\""));
+  CHECK(contains(run_norma("schema").out, "json-schema.org/draft/2020-12"));
+  CHECK(contains(run_norma("schema --markdown").out, "### `adamw`"));
+}
+
 }  // namespace
 }  // namespace norma

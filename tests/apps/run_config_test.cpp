@@ -1,0 +1,165 @@
+// The configuration of a whole run: the conformance cases, what the sections must agree in, and the
+// generated files.
+#include "apps/training/run_config.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/file.h"
+#include "tests/support/catch.h"
+
+namespace norma {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Json;
+
+const std::string kSource = NORMA_SOURCE_DIR;
+
+// A run that is fine, to be spoilt in one place.
+const char* const kGood = R"({"data": {"type": "shift", "vocab": 64, "length": 24},
+  "model": {"type": "transformer", "layers": 2, "width": 32, "heads": 8, "hidden": 64},
+  "train": {"steps": 10, "batch": 8}})";
+
+RunConfig with(const std::vector<std::string>& sets) {
+  Json json = config::parse_json(kGood);
+  config::apply_sets(json, sets);
+  return parse_run_config(json);
+}
+
+std::string error_with(const std::vector<std::string>& sets) {
+  return test::error_of([&] { (void)with(sets); });
+}
+
+TEST_CASE("the conformance cases of configurations") {
+  const Json cases = config::parse_json(read_file(kSource + "/tests/cases/config.json"));
+  int wrong = 0;
+  for (const Json& one : cases) {
+    INFO(one["name"].get<std::string>());
+    const std::string text =
+        one.contains("text") ? one["text"].get<std::string>() : one["config"].dump();
+    const std::string message =
+        test::error_of([&] { (void)parse_run_config(config::parse_json(text)); });
+    INFO("message: " << message);
+    CHECK(message.empty() == one["expect_error"].empty());
+    for (const Json& part : one["expect_error"]) {
+      CHECK(test::contains(message, part.get<std::string>()));
+      ++wrong;
+    }
+  }
+  CHECK(wrong >= 20);
+}
+
+TEST_CASE("a whole run reads back the same from its resolved form") {
+  const RunConfig run = with({"optimizer=sgd", "schedule=cosine", "schedule.warmup_steps=5",
+                              "model.norm=rms_norm", "model.placement=deepnorm"});
+  const Json json = config::to_json(run);
+  CHECK(json["optimizer"]["lr"] == 0.001);
+  CHECK(json["model"]["placement"]["type"] == "deepnorm");
+  CHECK(json["loss"]["type"] == "cross_entropy");
+  const RunConfig again = parse_run_config(config::parse_json(json.dump()));
+  CHECK(config::to_json(again) == json);
+  CHECK(config::hash(config::to_json(again)) == config::hash(json));
+}
+
+TEST_CASE("sizes that do not fit are told with both numbers, before anything is made") {
+  const auto check = [](const std::vector<std::string>& sets, std::vector<std::string> parts) {
+    const std::string message = error_with(sets);
+    INFO("message: " << message);
+    for (const std::string& part : parts) CHECK(test::contains(message, part));
+  };
+  check({"model.heads=7"}, {"model.heads: ", "7", "32"});
+  check({"model.heads=0"}, {"model.heads: must be at least 1; got 0"});
+  check({"model.heads=-1"}, {"model.heads: must be at least 1; got -1"});
+  check({"model.heads=8192"}, {"model.heads: ", "8192", "32"});
+  check({"model.kv_heads=3"}, {"model.kv_heads: ", "3", "8"});
+  check({"model.kv_heads=0"}, {"model.kv_heads: must be at least 1; got 0"});
+  check({"model.width=8", "model.position=rope"}, {"model.position: ", "1"});
+  check({"model.norm={\"type\": \"group_norm\", \"groups\": 0}"}, {"model.norm.groups: ", "0"});
+  check({"data.vocab=0"}, {"data.vocab: ", "0"});
+  check({"model.dropout=1.5"}, {"model.dropout: ", "1.5"});
+  check({"model.dropout=-0.1"}, {"model.dropout: ", "-0.1"});
+  check({"optimizer={\"type\": \"adamw\", \"eps\": -1}"}, {"optimizer.eps: ", "-1"});
+  check({"train.clip_norm=0"}, {"train.clip_norm: must be above 0; got 0"});
+}
+
+TEST_CASE("the sections must agree") {
+  CHECK(error_with({}).empty());
+  CHECK(test::contains(error_with({"train.epochs=1"}),
+                       "train.steps: expected either steps or epochs; got both"));
+  CHECK(test::contains(error_with({"train={\"epochs\": 1}"}),
+                       "train.epochs: data of type shift have no end"));
+  CHECK(error_with({"train={\"epochs\": 1}", "data.limit=100"}).empty());
+  CHECK(test::contains(error_with({"train={}"}), "got neither"));
+  CHECK(test::contains(error_with({"data=fashion_mnist"}),
+                       "model.type: a transformer reads ids; data of type fashion_mnist"));
+  CHECK(test::contains(
+      error_with({"data=fashion_mnist", "model={\"type\":\"sequential\",\"layers\":[\"flatten\"]}",
+                  "schedule={\"type\":\"cosine\",\"warmup_tokens\":100}"}),
+      "schedule.warmup_tokens: data of type fashion_mnist have no tokens"));
+  CHECK(test::contains(error_with({"name=a/b"}), "name: names a folder"));
+  CHECK(test::contains(error_with({"train.ema=0.9"}), "train.ema: not available"));
+}
+
+TEST_CASE("keys under the wrong roof are pointed home") {
+  CHECK(test::contains(error_with({"learning_rate=0.1"}),
+                       "learning_rate: unknown key; the nearest known key is \"optimizer.lr\""));
+  CHECK(test::contains(error_with({"optimizer={\"type\":\"adamw\",\"weigth_decay\":0.1}"}),
+                       "the nearest known name is \"weight_decay\""));
+  CHECK(test::contains(error_with({"optimizer={\"type\":\"adamw\",\"momentum\":0.9}"}),
+                       "unknown key of optimizer \"adamw\"; it belongs to sgd"));
+  CHECK(test::contains(error_with({"batch_size=4"}), "the nearest known key is \"train.batch\""));
+}
+
+TEST_CASE("the shipped configurations are valid") {
+  int count = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(kSource + "/configs")) {
+    const fs::path& path = entry.path();
+    // Studies have a form of their own.
+    if (path.extension() != ".json" || path.filename() == "schema.json" ||
+        path.parent_path().filename() == "experiments") {
+      continue;
+    }
+    INFO(path.string());
+    std::vector<std::string> sets;
+    CHECK(test::error_of([&] { (void)load_run_config(path.string(), sets); }) == "");
+    ++count;
+  }
+  CHECK(count >= 1);
+}
+
+TEST_CASE("the generated files are fresh") {
+  INFO("write it anew: build/release/bin/norma schema > configs/schema.json");
+  CHECK(read_file(kSource + "/configs/schema.json") == run_config_schema());
+  INFO("write it anew: build/release/bin/norma schema --markdown > docs/config.md");
+  CHECK(read_file(kSource + "/docs/config.md") == run_config_markdown());
+}
+
+// Every cut and many changes of one letter: an error or a configuration, never a crash.
+TEST_CASE("broken texts are refused in good order") {
+  const std::string good = config::to_json(with({})).dump();
+  int refused = 0;
+  for (std::size_t cut = 0; cut < good.size(); ++cut) {
+    try {
+      (void)parse_run_config(config::parse_json(good.substr(0, cut)));
+    } catch (const config::ConfigError&) {
+      ++refused;
+    }
+  }
+  CHECK(refused == static_cast<int>(good.size()));
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    for (const char c : {'\0', '"', '{', ']', '9', '-', '\xff'}) {
+      std::string text = good;
+      text[i] = c;
+      try {
+        (void)parse_run_config(config::parse_json(text));
+      } catch (const config::ConfigError&) {
+        ++refused;
+      }
+    }
+  }
+  CHECK(refused > static_cast<int>(good.size()));
+}
+
+}  // namespace
+}  // namespace norma
