@@ -34,9 +34,8 @@ Tensor run_hooks(const Hooks* hooks, int output, Tensor grad) {
     Tensor replaced = e.hook(grad);
     if (!replaced.defined()) continue;
     require(replaced.shape() == grad.shape() && replaced.dtype() == grad.dtype(),
-            "hook: expected a gradient of shape {} and type {}; got {} and {}",
-            grad.shape().to_string(), name_of(grad.dtype()), replaced.shape().to_string(),
-            name_of(replaced.dtype()));
+            "hook: expected a gradient of shape {} and type {}; got {} and {}", grad.shape(),
+            name_of(grad.dtype()), replaced.shape(), name_of(replaced.dtype()));
     grad = std::move(replaced);
   }
   return grad;
@@ -480,7 +479,7 @@ Tensor BackwardContext::saved(int index) const {
       s.tensor.version() == s.version,
       "{}: a tensor of shape {} that its gradient needs was changed in place since (version {}, "
       "saved at {}); change a clone() instead",
-      node_.op->name, s.tensor.shape().to_string(), s.tensor.version(), s.version);
+      node_.op->name, s.tensor.shape(), s.tensor.version(), s.version);
   if (s.own_output >= 0 && create_graph_) {
     Tensor y = s.tensor.detach();
     y.impl()->node = Ref<Node>(&node_);
@@ -495,8 +494,7 @@ void BackwardContext::set_grad(int input, Tensor grad) {
   if (!grad.defined() || !engine_.wants(e)) return;
   require(grad.shape() == e.shape && grad.dtype() == e.dtype,
           "{}: the gradient of input {} must have shape {} of {}; backward gave {} of {}",
-          node_.op->name, input, e.shape.to_string(), name_of(e.dtype), grad.shape().to_string(),
-          name_of(grad.dtype()));
+          node_.op->name, input, e.shape, name_of(e.dtype), grad.shape(), name_of(grad.dtype()));
   engine_.deliver(e, std::move(grad));
 }
 
@@ -515,14 +513,13 @@ Tensor seed_of(const Tensor& output, std::span<const Tensor> grad_outputs, std::
     const Tensor& g = grad_outputs[i];
     require(g.shape() == output.shape() && g.dtype() == output.dtype(),
             "backward: the gradient of output {} must have shape {} of {}; got {} of {}", i,
-            output.shape().to_string(), name_of(output.dtype()), g.shape().to_string(),
-            name_of(g.dtype()));
+            output.shape(), name_of(output.dtype()), g.shape(), name_of(g.dtype()));
     return g;
   }
   require(
       output.numel() == 1,
       "backward: an output of shape {} needs a gradient of that shape; only one element means 1",
-      output.shape().to_string());
+      output.shape());
   return Tensor::ones(output.shape(), output.dtype());
 }
 

@@ -79,7 +79,7 @@ void FlatParameters::gather_gradients() {
     if (grad.raw() == buffer.raw()) continue;
     require(grad.shape() == buffer.shape() && grad.dtype() == dtype_,
             "parameters: the gradient of '{}' must be {} {}; got {} {}", p.name, name_of(dtype_),
-            buffer.shape().to_string(), name_of(grad.dtype()), grad.shape().to_string());
+            buffer.shape(), name_of(grad.dtype()), grad.shape());
     std::memcpy(buffer.mutable_raw(), grad.raw(), bytes_of(grad));
     p.tensor.set_grad(buffer);
   }

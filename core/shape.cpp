@@ -48,7 +48,7 @@ Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
     const std::int64_t x = out[lead + i], y = shorter[i];
     require(x == y || x == 1 || y == 1,
             "{}: shapes {} and {} do not broadcast: axis {} from the end has sizes {} and {}", op,
-            a.to_string(), b.to_string(), shorter.rank() - i, x, y);
+            a, b, shorter.rank() - i, x, y);
     out.set(lead + i, x == 1 ? y : x);
   }
   return out;

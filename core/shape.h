@@ -1,6 +1,8 @@
 // Shapes: up to eight axes, held inline.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -55,3 +57,12 @@ class Shape {
 [[nodiscard]] Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
 
 }  // namespace norma
+
+// "(2, 3)" in messages: require() then makes no text unless it fails.
+template <>
+struct fmt::formatter<norma::Shape> : fmt::formatter<std::string> {
+  template <class Context>
+  auto format(const norma::Shape& shape, Context& context) const {
+    return fmt::formatter<std::string>::format(shape.to_string(), context);
+  }
+};

@@ -33,7 +33,7 @@ void check_in_place(const Tensor& x, const char* op) {
   require(!(grad_enabled() && x.requires_grad()),
           "{}: an in-place change of a tensor {} that takes part in a graph would not be recorded; "
           "use NoGrad, or an op that returns a new tensor",
-          op, x.shape().to_string());
+          op, x.shape());
 }
 
 }  // namespace
@@ -125,8 +125,7 @@ void Tensor::check_type(DType expected) const {
 }
 
 double Tensor::item() const {
-  require(numel() == 1, "item: expected a tensor of one element; got shape {}",
-          shape().to_string());
+  require(numel() == 1, "item: expected a tensor of one element; got shape {}", shape());
   return to_vector()[0];
 }
 
@@ -158,8 +157,7 @@ void Tensor::fill_(double value) {
 
 void Tensor::copy_(const Tensor& source) {
   check_in_place(*this, "copy_");
-  require(shape() == source.shape(), "copy_: expected shape {}; got {}", shape().to_string(),
-          source.shape().to_string());
+  require(shape() == source.shape(), "copy_: expected shape {}; got {}", shape(), source.shape());
   if (dtype() == source.dtype()) {
     std::memmove(mutable_raw(), source.raw(), static_cast<std::size_t>(numel() * size_of(dtype())));
     return;
@@ -203,7 +201,7 @@ void Tensor::clear_grad() {
 void Tensor::set_grad_buffer(Tensor buffer) {
   require(buffer.shape() == shape() && buffer.dtype() == dtype(),
           "set_grad_buffer: expected shape {} of {}; got {} of {}", shape().to_string(),
-          name_of(dtype()), buffer.shape().to_string(), name_of(buffer.dtype()));
+          name_of(dtype()), buffer.shape(), name_of(buffer.dtype()));
   impl_->grad_buffer = std::move(buffer);
 }
 

@@ -37,7 +37,7 @@ namespace {
 std::int64_t checked_head_width(const AttentionConfig& config, const Signature& in) {
   require_numbers("attention", in);
   require(in.shape.rank() == 2, "attention: expected sequences (T, C); got samples of shape {}",
-          in.shape.to_string());
+          in.shape);
   const std::int64_t width = in.shape[-1];
   require(config.head_width || width % config.heads == 0,
           "attention: {} heads do not divide the width of {}; give other heads or a head_width",

@@ -21,8 +21,7 @@ config::Fields EmbeddingConfig::fields() {
 }
 
 LayerPtr EmbeddingConfig::build(const Scope& scope, const Signature& in) const {
-  require(in.vocab > 0, "embedding: expected ids; the input {} holds numbers",
-          in.shape.to_string());
+  require(in.vocab > 0, "embedding: expected ids; the input {} holds numbers", in.shape);
   require(!vocab || *vocab == in.vocab, "embedding: `vocab` is {}; the data has {} ids",
           vocab.value_or(0), in.vocab);
   return std::make_unique<Embedding>(scope, in.shape, in.vocab, out);

@@ -25,11 +25,11 @@ LayerNorm::LayerNorm(const LayerNormConfig& config, const Scope& scope, const Si
   require_numbers("layer_norm", in);
   const int rank = in.shape.rank();
   require(axes_ <= rank, "layer_norm: `shape` has {} axes; the input {} has only {}", axes_,
-          in.shape.to_string(), rank);
+          in.shape, rank);
   const Shape shape = in.shape.sub(rank - axes_, rank);
   require(config.shape.empty() || shape == Shape(config.shape),
           "layer_norm: expected an input that ends in {}; got {}", Shape(config.shape).to_string(),
-          in.shape.to_string());
+          in.shape);
   if (!config.affine) return;
   weight_ = parameter(scope, "weight", shape, {.role = ParameterKind::constant, .value = 1});
   if (config.bias) {

@@ -41,7 +41,7 @@ LayerPtr ResidualConfig::build(const Scope& scope, const Signature& in) const {
   const Shape& there = beside ? beside->output().shape : in.shape;
   require(branch->output().shape == there,
           "residual: the body gives shape {} and the shortcut {}; they must be equal",
-          branch->output().shape.to_string(), there.to_string());
+          branch->output().shape, there);
   return std::make_unique<Residual>(std::move(branch), std::move(beside), scope);
 }
 

@@ -56,10 +56,10 @@ void Module::load_state_dict(const std::vector<NamedTensor>& state) {
   for (const NamedTensor& t : own) {
     const NamedTensor* given = find_tensor(state, t.name);
     if (!given) {
-      problems += fmt::format("\n  missing: {} {}", t.name, t.tensor.shape().to_string());
+      problems += fmt::format("\n  missing: {} {}", t.name, t.tensor.shape());
     } else if (!(given->tensor.shape() == t.tensor.shape())) {
-      problems += fmt::format("\n  {}: expected shape {}; got {}", t.name,
-                              t.tensor.shape().to_string(), given->tensor.shape().to_string());
+      problems += fmt::format("\n  {}: expected shape {}; got {}", t.name, t.tensor.shape(),
+                              given->tensor.shape());
     }
   }
   for (const NamedTensor& t : state) {

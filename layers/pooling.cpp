@@ -19,7 +19,7 @@ std::int64_t pooled(const char* name, std::int64_t size, const PoolConfig& c) {
 Signature pooled(const char* name, const Signature& in, const PoolConfig& c) {
   require_numbers(name, in);
   require(in.shape.rank() == 3, "{}: expected images (C, H, W); got samples of shape {}", name,
-          in.shape.to_string());
+          in.shape);
   return {.shape = Shape{in.shape[0], pooled(name, in.shape[1], c), pooled(name, in.shape[2], c)}};
 }
 
@@ -89,8 +89,7 @@ LayerPtr AvgPool2dConfig::build(const Scope& scope, const Signature& in) const {
 LayerPtr GlobalAvgPoolConfig::build(const Scope& scope, const Signature& in) const {
   require_numbers("global_avg_pool", in);
   require(in.shape.rank() == 3,
-          "global_avg_pool: expected images (C, H, W); got samples of shape {}",
-          in.shape.to_string());
+          "global_avg_pool: expected images (C, H, W); got samples of shape {}", in.shape);
   return std::make_unique<GlobalAvgPool>(scope, in);
 }
 

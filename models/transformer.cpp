@@ -102,10 +102,9 @@ ModelPtr TransformerConfig::build(std::uint64_t seed, const Signature& in, DType
 namespace {
 
 std::int64_t checked_vocab(const TransformerConfig& config, const Signature& in) {
-  require(in.vocab > 0, "transformer: expected ids; the data {} holds numbers",
-          in.shape.to_string());
+  require(in.vocab > 0, "transformer: expected ids; the data {} holds numbers", in.shape);
   require(in.shape.rank() == 1, "transformer: expected sequences of ids; got samples of shape {}",
-          in.shape.to_string());
+          in.shape);
   require(!config.vocab || *config.vocab >= in.vocab,
           "transformer: `vocab` is {}; the data has {} ids", config.vocab.value_or(0), in.vocab);
   return config.vocab.value_or(in.vocab);
@@ -193,8 +192,7 @@ Transformer::Transformer(const TransformerConfig& config, const Scope& scope, co
 }
 
 Tensor Transformer::embed(const Tensor& ids, const Forward& pass) {
-  require(ids.rank() == 2, "transformer: expected ids of shape (B, T); got {}",
-          ids.shape().to_string());
+  require(ids.rank() == 2, "transformer: expected ids of shape (B, T); got {}", ids.shape());
   const std::int64_t length = ids.size(1);
   require(length <= context_,
           "transformer: a sequence of {} tokens is longer than the context of {}", length,

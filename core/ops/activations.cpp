@@ -142,7 +142,7 @@ Tensor fused(const OpInfo& info, const Attrs& attrs, const Tensor& x) {
 
 Tensor gated(const OpInfo& info, Activation kind, const Tensor& gate, const Tensor& up) {
   require(gate.shape() == up.shape(), "{}: gate and up must have one shape; got {} and {}",
-          info.name, gate.shape().to_string(), up.shape().to_string());
+          info.name, gate.shape(), up.shape());
   require(gate.dtype() == up.dtype(), "{}: gate and up must have one type; got {} and {}",
           info.name, name_of(gate.dtype()), name_of(up.dtype()));
   if (is_half(gate.dtype())) {

@@ -16,7 +16,7 @@ Axes::Axes(std::span<const int> axes) {
 int checked_axis(const char* op, const Shape& shape, int axis) {
   const int rank = shape.rank();
   require(axis >= -rank && axis < rank, "{}: expected an axis in {}..{} for shape {}; got {}", op,
-          -rank, rank - 1, shape.to_string(), axis);
+          -rank, rank - 1, shape, axis);
   return axis < 0 ? axis + rank : axis;
 }
 
@@ -25,8 +25,7 @@ AxisMask axis_mask(const char* op, const Shape& shape, const Axes& axes) {
   AxisMask mask = 0;
   for (int axis : axes) {
     const AxisMask bit = AxisMask{1} << checked_axis(op, shape, axis);
-    require((mask & bit) == 0, "{}: axis {} of shape {} is named twice", op, axis,
-            shape.to_string());
+    require((mask & bit) == 0, "{}: axis {} of shape {} is named twice", op, axis, shape);
     mask |= bit;
   }
   return mask;

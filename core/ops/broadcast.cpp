@@ -50,8 +50,8 @@ const OpInfo sum_to_op{"sum_to", [](BackwardContext& ctx) {
 Tensor broadcast_to(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape) return x;
   require(broadcast_shapes("broadcast_to", x.shape(), shape) == shape,
-          "broadcast_to: expected axes of size 1 where the sizes differ; got {} for {}",
-          x.shape().to_string(), shape.to_string());
+          "broadcast_to: expected axes of size 1 where the sizes differ; got {} for {}", x.shape(),
+          shape);
   Tensor y = Tensor::empty(shape, x.dtype());
   const kernels::BroadcastPlan plan = kernels::broadcast_plan(shape, {&x.shape()});
   dispatch_all(x.dtype(),
@@ -63,8 +63,7 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
 Tensor sum_to(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape) return x;
   require(broadcast_shapes("sum_to", x.shape(), shape) == x.shape(),
-          "sum_to: expected a shape that broadcasts to {}; got {}", x.shape().to_string(),
-          shape.to_string());
+          "sum_to: expected a shape that broadcasts to {}; got {}", x.shape().to_string(), shape);
   if (is_half(x.dtype())) return to(sum_to(to(x, DType::f32), shape), x.dtype());
   const Tensor sums = dispatch_compute(x.dtype(), "sum_to",
                                        [&]<class T>() { return sum_runs<T>(x.detach(), shape); });

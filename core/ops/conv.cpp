@@ -78,18 +78,17 @@ void conv2d_backward(BackwardContext& ctx) {
 // What conv1d and conv2d check alike. `axes` describes x, `kernel` the last axes of weight.
 void check_inputs(const char* op, const char* axes, int rank, const char* kernel, const Tensor& x,
                   const Tensor& weight, const Tensor& bias, std::int64_t groups) {
-  require(x.rank() == rank, "{}: x must have the axes ({}); got {}", op, axes,
-          x.shape().to_string());
+  require(x.rank() == rank, "{}: x must have the axes ({}); got {}", op, axes, x.shape());
   require(groups >= 1, "{}: groups must be at least 1; got {}", op, groups);
   const std::int64_t channels = x.size(1);
   require(channels % groups == 0, "{}: groups must divide the channels of x {}; got {}", op,
-          x.shape().to_string(), groups);
+          x.shape(), groups);
   require(weight.rank() == rank && weight.size(1) == channels / groups,
           "{}: weight must have shape (outputs, {}, {}), for x {} and groups {}; got {}", op,
-          channels / groups, kernel, x.shape().to_string(), groups, weight.shape().to_string());
+          channels / groups, kernel, x.shape(), groups, weight.shape());
   const std::int64_t outputs = weight.size(0);
   require(outputs % groups == 0, "{}: groups must divide the outputs of weight {}; got {}", op,
-          weight.shape().to_string(), groups);
+          weight.shape(), groups);
   require(!bias.defined() || bias.shape() == Shape{outputs},
           "{}: bias must have shape ({}), for weight {}; got {}", op, outputs,
           weight.shape().to_string(), bias.defined() ? bias.shape().to_string() : "none");

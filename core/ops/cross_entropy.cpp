@@ -71,8 +71,7 @@ CrossEntropySum apply(const Tensor& logits, const Tensor& targets,
   require(targets.shape() == logits.shape().sub(0, logits.rank() - 1),
           "cross_entropy: expected targets of shape {}, that of the logits {} without the classes; "
           "got {}",
-          logits.shape().sub(0, logits.rank() - 1).to_string(), logits.shape().to_string(),
-          targets.shape().to_string());
+          logits.shape().sub(0, logits.rank() - 1), logits.shape(), targets.shape());
   require(options.label_smoothing >= 0 && options.label_smoothing <= 1,
           "cross_entropy: expected label_smoothing in 0..1; got {}", options.label_smoothing);
   require(options.z_loss >= 0, "cross_entropy: expected z_loss of at least 0; got {}",

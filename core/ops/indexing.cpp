@@ -25,7 +25,7 @@ int checked_index(const char* op, const Tensor& x, const Tensor& index, int axis
   if (index.rank() == x.rank()) expected.set(a, index.size(a));
   require(index.shape() == expected && index.dtype() == DType::i64,
           "{}: expected an index of i64 with x's shape {} but for axis {}; got {} of {}", op,
-          x.shape().to_string(), a, name_of(index.dtype()), index.shape().to_string());
+          x.shape(), a, name_of(index.dtype()), index.shape());
   check_ids(op, index, x.size(a));
   return a;
 }
@@ -132,8 +132,7 @@ Tensor scatter_add(const Tensor& x, const Tensor& index, const Tensor& source, i
   const int a = checked_index("scatter_add", x, index, axis);
   require(source.shape() == index.shape() && source.dtype() == x.dtype(),
           "scatter_add: expected a source of {} with the index's shape {}; got {} of {}",
-          name_of(x.dtype()), index.shape().to_string(), name_of(source.dtype()),
-          source.shape().to_string());
+          name_of(x.dtype()), index.shape(), name_of(source.dtype()), source.shape());
   if (is_half(x.dtype())) {
     return to(scatter_add(to(x, DType::f32), index, to(source, DType::f32), a), x.dtype());
   }
@@ -151,7 +150,7 @@ const OpInfo embedding_op{"embedding", embedding_backward, embedding_composed};
 
 Tensor embedding(const Tensor& weight, const Tensor& ids, EmbeddingOptions options) {
   require(weight.rank() == 2, "embedding: expected a weight of (rows, width); got {}",
-          weight.shape().to_string());
+          weight.shape());
   require(is_floating(weight.dtype()), "embedding: expected a weight of a floating type; got {}",
           name_of(weight.dtype()));
   check_ids("embedding", ids, weight.size(0));

@@ -102,7 +102,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, LinearO
   const std::int64_t in = x.size(-1);
   require(weight.rank() == 2 && weight.size(1) == in,
           "linear: weight must have shape (out, {}), for the last axis of x {}; got {}", in,
-          x.shape().to_string(), weight.shape().to_string());
+          x.shape(), weight.shape());
   const std::int64_t out = weight.size(0);
   require(!bias.defined() || bias.shape() == Shape{out},
           "linear: bias must have shape ({}), for weight {}; got {}", out,

@@ -68,9 +68,8 @@ Tensor bce_composed(std::span<const Tensor> inputs, const void*) {
 Tensor apply(const OpInfo& op, Attrs attrs, const Tensor& x, const Tensor& t) {
   require(x.shape() == t.shape() && x.dtype() == t.dtype(),
           "{}: expected targets of {} with the predictions' shape {}; got {} of {}", op.name,
-          name_of(x.dtype()), x.shape().to_string(), name_of(t.dtype()), t.shape().to_string());
-  require(x.numel() > 0, "{}: expected at least one element; got shape {}", op.name,
-          x.shape().to_string());
+          name_of(x.dtype()), x.shape(), name_of(t.dtype()), t.shape());
+  require(x.numel() > 0, "{}: expected at least one element; got shape {}", op.name, x.shape());
   if (is_half(x.dtype())) {
     return to(apply(op, attrs, to(x, DType::f32), to(t, DType::f32)), x.dtype());
   }

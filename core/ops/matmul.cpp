@@ -55,7 +55,7 @@ Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options) {
   require(a.rank() >= 2 && b.rank() >= 2,
           "matmul: a and b must have at least two axes; got {} and {}; reshape a vector to (1, n) "
           "or (n, 1)",
-          a.shape().to_string(), b.shape().to_string());
+          a.shape(), b.shape());
   require(a.dtype() == b.dtype() && is_floating(a.dtype()),
           "matmul: a and b must have one floating type; got {} and {}; convert with to(x, dtype)",
           name_of(a.dtype()), name_of(b.dtype()));

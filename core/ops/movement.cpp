@@ -53,8 +53,8 @@ const OpInfo reshape_op{"reshape", [](BackwardContext& ctx) {
 
 Tensor reshape(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape) return x;
-  require(x.numel() == shape.numel(), "reshape: shape {} has {} elements; {} has {}",
-          x.shape().to_string(), x.numel(), shape.to_string(), shape.numel());
+  require(x.numel() == shape.numel(), "reshape: shape {} has {} elements; {} has {}", x.shape(),
+          x.numel(), shape, shape.numel());
   Tensor y = Tensor::view(x.storage(), x.offset_bytes(), shape, x.dtype());
   record(reshape_op, y, {x}, {});
   return y;
@@ -64,7 +64,7 @@ Tensor flatten(const Tensor& x, int first, int last) {
   const int a = checked_axis("flatten", x.shape(), first);
   const int b = checked_axis("flatten", x.shape(), last);
   require(a <= b, "flatten: expected first <= last; got axes {} and {} of {}", first, last,
-          x.shape().to_string());
+          x.shape());
   Shape shape = x.shape().sub(0, a);
   shape.push_back(x.shape().numel(a, b + 1));
   for (int i = b + 1; i < x.rank(); ++i) shape.push_back(x.size(i));
@@ -87,7 +87,7 @@ const OpInfo permute_op{
 
 Tensor permute(const Tensor& x, const Axes& axes) {
   require(axes.size() == x.rank(), "permute: expected the {} axes of {}; got {}", x.rank(),
-          x.shape().to_string(), axes.size());
+          x.shape(), axes.size());
   if (x.rank() > 0) (void)axis_mask("permute", x.shape(), axes);
   PermuteAttrs attrs{{}, x.rank()};
   Shape shape;
@@ -139,7 +139,7 @@ Tensor concatenate(std::span<const Tensor> tensors, int axis) {
     if (rest.rank() == shape.rank()) rest.set(a, shape[a]);
     require(rest == shape && x.dtype() == first.dtype(),
             "concatenate: expected {} of {} but for axis {}; got {} of {}", name_of(first.dtype()),
-            first.shape().to_string(), a, name_of(x.dtype()), x.shape().to_string());
+            first.shape(), a, name_of(x.dtype()), x.shape());
     shape.set(a, shape[a] + x.size(a));
   }
   Tensor y = Tensor::empty(shape, first.dtype());
@@ -178,7 +178,7 @@ Tensor slice(const Tensor& x, int axis, std::int64_t start, std::int64_t stop) {
   const std::int64_t first = checked_position(x, a, start), last = checked_position(x, a, stop);
   require(0 <= first && first <= last && last <= x.size(a),
           "slice: expected 0 <= start <= stop <= {} along axis {} of {}; got {} and {}", x.size(a),
-          a, x.shape().to_string(), start, stop);
+          a, x.shape(), start, stop);
   if (first == 0 && last == x.size(a)) return x;
   Shape shape = x.shape();
   shape.set(a, last - first);
@@ -201,7 +201,7 @@ std::vector<Tensor> split(const Tensor& x, int axis, std::span<const std::int64_
   const int a = checked_axis("split", x.shape(), axis);
   const std::int64_t sum = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
   require(sum == x.size(a), "split: expected sizes that add up to {}, axis {} of {}; got {}",
-          x.size(a), a, x.shape().to_string(), sum);
+          x.size(a), a, x.shape(), sum);
   std::vector<Tensor> parts;
   std::int64_t start = 0;
   for (std::int64_t n : sizes) {
@@ -241,8 +241,7 @@ namespace {
 // Repeats along a new axis at `at`, then joins it with the axis `axis` beside it.
 Tensor repeat_at(const char* op, const Tensor& x, int axis, std::int64_t times, int at) {
   require(times >= 0, "{}: expected at least 0 times; got {}", op, times);
-  require(x.rank() < kMaxRank, "{}: expected fewer than {} axes; got {}", op, kMaxRank,
-          x.shape().to_string());
+  require(x.rank() < kMaxRank, "{}: expected fewer than {} axes; got {}", op, kMaxRank, x.shape());
   Shape once, many, joined = x.shape();
   for (int i = 0; i <= x.rank(); ++i) {
     if (i == at) {

@@ -71,7 +71,7 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
   const int rank = x.shape().rank();
   require(rank >= 2 && is_floating(x.dtype()),
           "batch_norm: expected a floating x (N, C), (N, C, L) or (N, C, H, W); got {} of {}",
-          x.shape().to_string(), name_of(x.dtype()));
+          x.shape(), name_of(x.dtype()));
   const DType type = is_half(x.dtype()) ? DType::f32 : x.dtype();
   Attrs a{};
   ChannelsShape& s = a.shape;
@@ -83,8 +83,8 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
   for (const auto& [name, t] : {std::pair{"weight", &weight}, std::pair{"bias", &bias}}) {
     if (!t->defined()) continue;
     require(t->shape() == Shape{s.channels},
-            "batch_norm: {} must have shape ({}) to fit x {}; got {}", name, s.channels,
-            x.shape().to_string(), t->shape().to_string());
+            "batch_norm: {} must have shape ({}) to fit x {}; got {}", name, s.channels, x.shape(),
+            t->shape());
     require(t->dtype() == x.dtype() || t->dtype() == type,
             "batch_norm: {} must have the type of x, {}; got {}", name, name_of(x.dtype()),
             name_of(t->dtype()));
@@ -93,7 +93,7 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
   require(a.given || s.count() != 1,
           "batch_norm: expected more than one value a channel to take statistics of; got x {}; use "
           "larger batches, or drop the last one",
-          x.shape().to_string());
+          x.shape());
   if (is_half(x.dtype())) {
     const auto wide = [](const Tensor& t) { return t.defined() ? to(t, DType::f32) : t; };
     return to(batch_norm(wide(x), wide(weight), wide(bias), options, stats), x.dtype());

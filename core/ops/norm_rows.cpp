@@ -91,7 +91,7 @@ void check_affine(const char* name, const char* argument, const Tensor& t, const
                   const Tensor& x) {
   if (!t.defined()) return;
   require(t.shape() == shape, "{}: {} must have shape {} to fit x {}; got {}", name, argument,
-          shape.to_string(), x.shape().to_string(), t.shape().to_string());
+          shape, x.shape(), t.shape());
 }
 
 Tensor norm_rows(const Tensor& x, const Tensor& weight, const Tensor& bias,
@@ -109,8 +109,8 @@ Tensor norm_rows(const Tensor& x, const Tensor& weight, const Tensor& bias,
   s.cols = o.cols;
   s.rows = o.cols == 0 ? 0 : x.numel() / o.cols;
   require(s.rows * o.cols == x.numel() && s.rows % o.groups == 0,
-          "{}: x {} must hold whole runs of {} elements, in groups of {}", name,
-          x.shape().to_string(), o.cols, o.groups);
+          "{}: x {} must hold whole runs of {} elements, in groups of {}", name, x.shape(), o.cols,
+          o.groups);
   s.groups = o.groups;
   s.space = o.space;
   s.counted = static_cast<std::int64_t>(std::ceil(static_cast<double>(o.cols) * o.p));
@@ -120,7 +120,7 @@ Tensor norm_rows(const Tensor& x, const Tensor& weight, const Tensor& bias,
   for (const Tensor* t : {&weight, &bias}) {
     if (!t->defined()) continue;
     require(t->numel() == s.channels(), "{}: weight and bias must have {} elements; got shape {}",
-            name, s.channels(), t->shape().to_string());
+            name, s.channels(), t->shape());
     require(t->dtype() == x.dtype() || (is_half(x.dtype()) && t->dtype() == DType::f32),
             "{}: weight and bias must have the type of x, {}; got {}", name, name_of(x.dtype()),
             name_of(t->dtype()));
@@ -177,7 +177,7 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, RmsNormOptions options) {
 Tensor group_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
                   GroupNormOptions options) {
   const int rank = x.shape().rank();
-  require(rank >= 2, "group_norm: expected x (N, C, ...); got {}", x.shape().to_string());
+  require(rank >= 2, "group_norm: expected x (N, C, ...); got {}", x.shape());
   const std::int64_t channels = x.shape()[1];
   require(options.groups >= 1 && channels % options.groups == 0,
           "group_norm: the groups must be at least 1 and divide the {} channels; got {} groups",
@@ -195,8 +195,7 @@ Tensor group_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
 Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
                      InstanceNormOptions options, RunningStatistics stats) {
   const int rank = x.shape().rank();
-  require(rank >= 3, "instance_norm: expected x (N, C, L) or (N, C, H, W); got {}",
-          x.shape().to_string());
+  require(rank >= 3, "instance_norm: expected x (N, C, L) or (N, C, H, W); got {}", x.shape());
   const std::int64_t samples = x.shape()[0], channels = x.shape()[1];
   const std::int64_t space = x.shape().numel(2, rank);
   check_affine("instance_norm", "weight", weight, {channels}, x);
@@ -208,7 +207,7 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
   }
   require(space != 1,
           "instance_norm: expected more than one value a channel to take statistics of; got x {}",
-          x.shape().to_string());
+          x.shape());
   NormRowsOptions o;
   o.groups = channels;
   o.space = o.cols = std::max<std::int64_t>(1, space);  // an empty x has no runs

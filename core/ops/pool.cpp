@@ -106,7 +106,7 @@ void global_avg_pool_backward(BackwardContext& ctx) {
 
 void check_image(const char* op, const Tensor& x) {
   require(x.rank() == 4, "{}: x must have the axes (samples, channels, height, width); got {}", op,
-          x.shape().to_string());
+          x.shape());
   require(is_floating(x.dtype()), "{}: x must have a floating type; got {}", op,
           name_of(x.dtype()));
 }
@@ -175,7 +175,7 @@ Tensor avg_pool2d(const Tensor& x, Extent kernel, Pool2dOptions options) {
 Tensor global_avg_pool(const Tensor& x) {
   check_image("global_avg_pool", x);
   require(x.size(2) * x.size(3) > 0, "global_avg_pool: cannot average over no pixels; got {}",
-          x.shape().to_string());
+          x.shape());
   if (is_half(x.dtype())) return to(global_avg_pool(to(x, DType::f32)), x.dtype());
   Tensor y = Tensor::empty({x.size(0), x.size(1)}, x.dtype());
   dispatch_compute(x.dtype(), "global_avg_pool", [&]<class T>() {

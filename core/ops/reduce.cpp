@@ -175,7 +175,7 @@ Tensor var(const Tensor& x, const Axes& axes, VarOptions options) {
   const std::int64_t n = reduced_count(x.shape(), mask);
   require(n > options.correction,
           "var: expected more than {} elements, the correction; got {} of shape {}",
-          options.correction, n, x.shape().to_string());
+          options.correction, n, x.shape());
   std::vector<double> v = squares("var", kernels::Centre::mean, x, mask);
   for (double& s : v) s /= static_cast<double>(n - options.correction);
   Tensor y = Tensor::from(reduced_shape(x.shape(), mask, options.keep), v, x.dtype());
@@ -188,7 +188,7 @@ Tensor deviation(const Tensor& x, const Axes& axes, VarOptions options) {
   const std::int64_t n = reduced_count(x.shape(), mask);
   require(n > options.correction,
           "deviation: expected more than {} elements, the correction; got {} of shape {}",
-          options.correction, n, x.shape().to_string());
+          options.correction, n, x.shape());
   return norm(sub(x, mean(x, axes, Keep::yes)), axes, options.keep) /
          std::sqrt(static_cast<double>(n - options.correction));
 }

@@ -37,7 +37,7 @@ Tensor rope(const Tensor& x, RopeOptions options) {
           "rope: expected a floating x (B, T, H, D); got {}",
           x.defined() ? x.shape().to_string() : "none");
   require(x.shape()[3] % 2 == 0, "rope: the width of a head must be even; got {} in x {}",
-          x.shape()[3], x.shape().to_string());
+          x.shape()[3], x.shape());
   require(options.base > 0 && std::isfinite(options.base), "rope: base must be above 0; got {}",
           options.base);
   if (is_half(x.dtype())) return to(rope(to(x, DType::f32), options), x.dtype());
