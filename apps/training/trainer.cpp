@@ -154,6 +154,7 @@ Evaluation Trainer::evaluate_now(std::int64_t step) {
 }
 
 void Trainer::checkpoint(std::int64_t step) {
+  if (config_.train.keep == 0) return;
   TrainState now = state_;
   now.step = step;
   now.seconds = seconds();
@@ -162,12 +163,24 @@ void Trainer::checkpoint(std::int64_t step) {
   prune_checkpoints(*folder_, config_.train.keep, now.best_step);
 }
 
+// The mean of the last losses lies within 2 % of ln(classes), or above it.
+bool Trainer::at_guessing_level() const {
+  if (recent_.size() < kRecent || data_->spec().classes < 2) return false;
+  double sum = 0;
+  for (double loss : recent_) sum += loss;
+  const double guessing = std::log(static_cast<double>(data_->spec().classes));
+  return sum / static_cast<double>(kRecent) > 0.98 * guessing;
+}
+
 RunResult Trainer::run() {
   RunResult result;
   const TrainConfig& train = config_.train;
   const auto every = [](std::optional<std::int64_t> n, std::int64_t step) {
     return n && step % *n == 0;
   };
+  // Without eval_every: after every epoch, or at the end of a run in steps.
+  const std::optional<std::int64_t> eval_every =
+      train.eval_every || !train.epochs ? train.eval_every : total_steps_ / *train.epochs;
   std::int64_t step = state_.step;
   bool saved = false;
   while (step < total_steps_) {
@@ -187,14 +200,24 @@ RunResult Trainer::run() {
               : fmt::format("the loss is {}", now.loss);
       progress_->note(
           fmt::format("{}  step {}: {}; the update was left out", config_.name, step, what));
-      if (train.on_divergence == OnDivergence::stop || skipped_in_a_row_ >= train.max_skipped) {
+      if (train.on_divergence == OnDivergence::stop && skipped_in_a_row_ > train.max_skipped) {
         result.status = RunStatus::diverged;
         result.reason = fmt::format("step {}: {}", step, what);
         break;
       }
     }
-    if (every(train.eval_every, step) && step < total_steps_) evaluate_now(step);
-    saved = every(train.checkpoint_every, step);
+    recent_.push_back(now.loss);
+    if (recent_.size() > kRecent) recent_.pop_front();
+    if (train.guessing_after && step >= *train.guessing_after && at_guessing_level()) {
+      result.status = RunStatus::diverged;
+      result.reason =
+          fmt::format("step {}: the loss sits at the level of guessing, ln {} = {:.3f}", step,
+                      data_->spec().classes, std::log(static_cast<double>(data_->spec().classes)));
+      break;
+    }
+    const bool evaluated = every(eval_every, step) && step < total_steps_;
+    if (evaluated) evaluate_now(step);
+    saved = train.checkpoint_every ? every(train.checkpoint_every, step) : evaluated;
     if (saved) checkpoint(step);
     if (train.early_stop && evaluations_without_better_ >= *train.early_stop) break;
     if (g_stop.load()) {

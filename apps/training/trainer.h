@@ -2,6 +2,7 @@
 // backward, clip, update, record} -> metrics.jsonl, checkpoints, summary.json.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -66,6 +67,7 @@ class Trainer {
   Evaluation evaluate_now(std::int64_t step);
   void checkpoint(std::int64_t step);
   void resume_from_checkpoint();
+  [[nodiscard]] bool at_guessing_level() const;
   void write_summary(const RunResult& result) const;
   [[nodiscard]] double seconds() const { return state_.seconds + progress_->seconds(); }
 
@@ -83,6 +85,8 @@ class Trainer {
   std::unique_ptr<Progress> progress_;
   TrainState state_;
   std::optional<Evaluation> last_evaluation_;
+  static constexpr std::size_t kRecent = 10;
+  std::deque<double> recent_;  // losses of the last steps
   std::int64_t skipped_in_a_row_ = 0;
   std::int64_t evaluations_without_better_ = 0;
 };

@@ -161,6 +161,18 @@ TEST_CASE("a loss that is not finite stops the run before the update", "[trainin
   CHECK(summary.at("final").at("train_loss").is_string() == !std::isfinite(result.final_loss));
 }
 
+TEST_CASE("a run that sits at the level of guessing is told, where that is asked for",
+          "[training]") {
+  Folder folder("guessing");
+  Json config = shift_config(40);
+  config["optimizer"]["lr"] = 1e-9;
+  CHECK(train(config, folder / "unasked").status == RunStatus::completed);
+  config["train"]["guessing_after"] = 20;
+  const RunResult result = train(config, folder / "asked");
+  CHECK(result.status == RunStatus::diverged);
+  CHECK(result.reason == "step 20: the loss sits at the level of guessing, ln 16 = 2.773");
+}
+
 TEST_CASE("what does not fit is told before a folder is made", "[training]") {
   Folder folder("unfit");
   Json config = shift_config(5);
