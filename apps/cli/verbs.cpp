@@ -10,6 +10,7 @@
   X(check, "Run conformance cases")                                                               \
   X(validate, "Check configurations, and say all that is wrong with them")                        \
   X(schema, "Print the JSON Schema of a configuration, or its documentation")                     \
+  X(bench, "Time the reference workloads, alone or beside another framework")                     \
   X(inspect, "Print the tensors of a safetensors file")                                           \
   X(list, "Print what can be named in a configuration: layers, optimizers, data ...")             \
   X(version, "Print the version, and what the program is built with and runs on")

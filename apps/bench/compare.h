@@ -1,0 +1,38 @@
+// Workloads in processes of their own, alone or beside another framework.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/bench/result.h"
+
+namespace norma::bench {
+
+struct Peer {
+  std::string python;
+  std::string script;  // takes --threads, --seconds, --only; prints a line of JSON
+  bool compile = false;
+};
+
+struct RunOptions {
+  double seconds = 5;
+  int rounds = 1;  // how often each is run; the best least time and the best median count
+};
+
+struct Comparison {
+  Result own;
+  std::optional<Result> peer;
+  // Our median by the peer's: below 1 is faster.
+  [[nodiscard]] double ratio() const { return own.ms_median / peer->ms_median; }
+};
+
+// Runs the workload in fresh processes, so that its peak memory is its own; with a peer the two
+// take turns, so that a change in the machine's speed hits both.
+[[nodiscard]] Comparison run_workload(const std::string& workload, const RunOptions& options,
+                                      const std::optional<Peer>& peer);
+
+// A table for reading. `gemm_rate` in GFLOP/s; see measure_gemm_rate.
+[[nodiscard]] std::string to_table(const std::vector<Comparison>& rows, double gemm_rate);
+
+}  // namespace norma::bench

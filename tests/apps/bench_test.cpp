@@ -1,0 +1,79 @@
+#include <cmath>
+
+#include "apps/bench/compare.h"
+#include "apps/bench/machine.h"
+#include "apps/bench/measure.h"
+#include "apps/bench/process.h"
+#include "apps/bench/workloads.h"
+#include "tests/support/catch.h"
+
+namespace norma::bench {
+namespace {
+
+const Result kResult{.framework = "torch",
+                     .version = "2.13.0",
+                     .workload = "mlp",
+                     .threads = 2,
+                     .params = 670,
+                     .ms_min = 2.75,
+                     .ms_median = 3.5,
+                     .steps = 7,
+                     .peak_rss_mib = 300.5};
+
+TEST_CASE("a result travels as the peer's line of JSON", "[apps]") {
+  const std::string line = to_json_line(kResult);
+  CHECK(line ==
+        R"({"framework":"torch","version":"2.13.0","workload":"mlp","threads":2,"params":670,)"
+        R"("ms_min":2.75,"ms_median":3.5,"steps":7,"peak_rss_mib":300.5})");
+  CHECK(to_json_line(from_json_line(line)) == line);
+  NORMA_CHECK_ERROR(from_json_line("{}"), "has no \"framework\"");
+  NORMA_CHECK_ERROR(from_json_line("mlp 3.5"), "expected a line of JSON; got \"mlp 3.5\"");
+}
+
+TEST_CASE("a process gives its output, or an error", "[apps]") {
+  CHECK(run_process({"printf", "a\\nb"}) == "a\nb");
+  NORMA_CHECK_ERROR(run_process({"sh", "-c", "exit 3"}), "sh ended with status 3");
+  NORMA_CHECK_ERROR(run_process({"sh", "-c", "kill -9 $$"}), "was ended by signal 9");
+  NORMA_CHECK_ERROR(run_process({"/nowhere/python"}), "cannot start /nowhere/python");
+  CHECK(own_program().find("norma_test") != std::string::npos);
+}
+
+TEST_CASE("the workloads are those of the peer", "[apps]") {
+  // Parameters of the peer's models (torch 2.13.0), and arithmetic by hand: 6 x parameters x
+  // samples for matrices, 4 x where the data need no gradient.
+  CHECK(workloads().size() == 9);
+  const auto flops = [](const char* name) { return find_workload(name).flops; };
+  CHECK(flops("mlp") == 128 * (4.0 * 784 * 512 + 6.0 * 512 * 512 + 6.0 * 512 * 10));
+  CHECK(flops("cnn-bn") == flops("cnn-gn"));
+  CHECK(flops("gpt2-124m") == Approx(6.0 * 256 * 123.5e6).epsilon(0.01));
+  NORMA_CHECK_ERROR(find_workload("gpt-bay"), "\"gpt-baby\"");
+}
+
+TEST_CASE("a workload trains, with the peer's parameters", "[apps]") {
+  const Result small = measure(find_workload("mlp-small"), 0.01);
+  CHECK(small.params == 55306);  // torch 2.13.0
+  CHECK(small.steps >= 5);
+  CHECK(small.ms_min > 0);
+  CHECK(small.ms_median >= small.ms_min);
+  CHECK(small.peak_rss_mib > 1);
+  CHECK(measure(find_workload("gpt-nano"), 0.01).params == 809856);  // torch 2.13.0
+}
+
+TEST_CASE("the table shows shares and ratios", "[apps]") {
+  Comparison row{kResult, kResult};
+  row.own.framework = "norma";
+  row.own.ms_median = 1.75;
+  CHECK(row.ratio() == 0.5);
+  const std::string table = to_table({row}, 200);
+  CHECK(test::contains(table, "mlp"));
+  CHECK(test::contains(table, "  0.50\n"));
+  CHECK(test::contains(table, "the 200 GFLOP/s"));
+  CHECK(test::contains(table, "torch 2.13.0"));
+}
+
+TEST_CASE("the machine's rate is a number above zero", "[apps]") {
+  CHECK(measure_gemm_rate(0.02) > 0);
+}
+
+}  // namespace
+}  // namespace norma::bench
