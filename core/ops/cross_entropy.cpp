@@ -48,13 +48,13 @@ const OpInfo cross_entropy_op{
     "cross_entropy",
     [](BackwardContext& ctx) {
       if (!ctx.needs(0)) return;
-      const auto& [shape, scale] = ctx.attrs<Attrs>();
+      const Attrs& attrs = ctx.attrs<Attrs>();
       const Tensor x = ctx.saved(0), targets = ctx.saved(1), stats = ctx.saved(2);
       const double dy = ctx.grad_output().item();
       Destination dx = ctx.destination(0);
       dispatch_compute(x.dtype(), "cross_entropy", [&]<class T>() {
-        kernels::cross_entropy_backward(shape, x.data<T>(), targets.data<std::int64_t>(),
-                                        stats.data<T>(), scale * dy, dx.accumulate,
+        kernels::cross_entropy_backward(attrs.shape, x.data<T>(), targets.data<std::int64_t>(),
+                                        stats.data<T>(), attrs.scale * dy, dx.accumulate,
                                         dx.tensor.mutable_data<T>());
       });
     },

@@ -42,7 +42,7 @@ Tensor norm_channels_composed(std::span<const Tensor> inputs, const void* attrs)
 }
 
 void norm_channels_backward(BackwardContext& ctx) {
-  const auto& [shape, given] = ctx.attrs<Attrs>();
+  const Attrs& attrs = ctx.attrs<Attrs>();
   const Tensor& dy = ctx.grad_output();
   const Tensor x = ctx.saved(0), weight = ctx.saved(1), mean = ctx.saved(5), rstd = ctx.saved(6);
   dispatch_compute(dy.dtype(), "batch_norm", [&]<class T>() {
@@ -56,7 +56,7 @@ void norm_channels_backward(BackwardContext& ctx) {
     want(0, out.dx, out.accumulate_dx);
     want(1, out.dweight, out.accumulate_dweight);
     want(2, out.dbias, out.accumulate_dbias);
-    kernels::norm_channels_backward(shape, given, dy.data<T>(), x.data<T>(),
+    kernels::norm_channels_backward(attrs.shape, attrs.given, dy.data<T>(), x.data<T>(),
                                     weight.defined() ? weight.data<T>() : nullptr, mean.data<T>(),
                                     rstd.data<T>(), out);
   });
