@@ -1,0 +1,90 @@
+// The engine behind backward() and grad(). Internal to core/autograd.cpp.
+#pragma once
+
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/autograd.h"
+
+namespace norma {
+
+// Hooks of a leaf, or of the outputs of a node.
+struct Hooks {
+  struct Entry {
+    int id;
+    int output;
+    Hook hook;
+  };
+  int next_id = 0;
+  std::vector<Entry> entries;
+};
+
+// Where the gradient of a tensor goes; not wanted if it is undefined or takes part in no graph.
+[[nodiscard]] Edge edge_to(const Tensor& x);
+
+// One backward pass. With targets (grad()) only the nodes that lead to one are run and nothing is
+// written to grad(); without (backward()) every leaf gets its gradient.
+class Engine {
+ public:
+  Engine(bool create_graph, bool retain_graph);
+
+  ~Engine();
+
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Whether an input may lie below another one. If not, the search for paths ends at the inputs.
+  enum class Below { anything, nothing };
+  void set_targets(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                   Below below = Below::anything);
+  void seed(const Tensor& output, Tensor grad) { deliver(edge_to(output), std::move(grad)); }
+  void run();
+  [[nodiscard]] std::vector<Tensor>& results() { return results_; }
+
+  [[nodiscard]] bool wants(const Edge& e) const {
+    if (!e.wanted()) return false;
+    if (!has_targets_) return true;
+    if (e.leaf) return targets_.contains({e.leaf.get(), 0});
+    return e.node->needed || targets_.contains({e.node.get(), e.output});
+  }
+  void deliver(const Edge& e, Tensor grad);
+  [[nodiscard]] Destination destination(const Edge& e);
+
+ private:
+  struct Key {
+    const void* object;
+    int output;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& k) const {
+      return std::hash<const void*>()(k.object) * 31 + static_cast<std::size_t>(k.output);
+    }
+  };
+
+  void claim(Node* node);
+  void enqueue(Node* node);
+  void run_node(Node& node);
+  void run_composed(Node& node, BackwardContext& ctx);
+  void add_to(Tensor& sum, Tensor grad);
+  void add_to_leaf(TensorImpl& leaf, Tensor grad);
+  void release_leaves();
+
+  bool create_graph_;
+  bool retain_graph_;
+  std::uint64_t pass_;
+  bool has_targets_ = false;
+  std::unordered_map<Key, std::vector<std::size_t>, KeyHash> targets_;
+  std::vector<Tensor> results_;
+  std::vector<Node*> claimed_;
+  std::vector<Node*> heap_;  // by id, highest first
+  // Leaves with hooks get theirs at the end, when the whole gradient is there.
+  std::unordered_map<TensorImpl*, Tensor> hooked_;
+  // Leaves whose buffer the running node writes to, and gradients that wait until it is done.
+  std::vector<TensorImpl*> locked_;
+  std::vector<std::pair<Edge, Tensor>> deferred_;
+};
+
+}  // namespace norma
