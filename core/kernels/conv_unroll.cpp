@@ -1,7 +1,6 @@
 #include "core/kernels/conv_unroll.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "core/kernels/gemm.h"
 #include "core/kernels/scratch.h"
@@ -202,15 +201,14 @@ void conv_unroll_backward_weight(const ConvSizes& s, const T* x, const T* dy, bo
   const std::int64_t slice =
       small ? outs : divide_up(outs, std::max<std::int64_t>(1, kPartials / chunks));
   const std::int64_t slices = divide_up(outs, slice);
-  std::vector<T> partial(static_cast<std::size_t>(chunks == 1 ? 0 : (chunks - 1) * size));
+  T* partial = scratch<T>(Scratch::weights, (chunks - 1) * size);
   parallel_for(chunks * s.groups * slices, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t chunk = i / slices / s.groups, group = i / slices % s.groups;
       const std::int64_t o0 = i % slices * slice;
       Product p{.m = std::min(slice, outs - o0), .n = rows, .transpose_b = true};
       p.lda = s.out_pixels();
-      T* to =
-          (chunk == 0 ? dweight : partial.data() + (chunk - 1) * size) + (group * outs + o0) * rows;
+      T* to = (chunk == 0 ? dweight : partial + (chunk - 1) * size) + (group * outs + o0) * rows;
       T beta = chunk == 0 && accumulate ? T(1) : T(0);
       for (std::int64_t unit = chunk * per_chunk; unit < std::min(units, (chunk + 1) * per_chunk);
            ++unit) {
@@ -234,7 +232,7 @@ void conv_unroll_backward_weight(const ConvSizes& s, const T* x, const T* dy, bo
   });
   parallel_for(size, 16384, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t chunk = 1; chunk < chunks; ++chunk) {
-      const T* from = partial.data() + (chunk - 1) * size;
+      const T* from = partial + (chunk - 1) * size;
       for (std::int64_t i = begin; i < end; ++i) dweight[i] += from[i];
     }
   });

@@ -100,8 +100,9 @@ NORMA_DISPATCH(double, F64)
 
 // Tiles of a block: 16 (tiles) (channels + outputs) f32 are about 1 MiB for 64 and 64 channels.
 constexpr std::int64_t kBlockTiles = 112;
-// Partial sums of a weight gradient.
+// Partial sums of a weight gradient, and the elements that all of them together may take.
 constexpr std::int64_t kPartials = 8;
+constexpr std::int64_t kPartialElements = 16 * 1024 * 1024;
 
 Image image_of(std::int64_t channels, std::int64_t h, std::int64_t w, std::int64_t row0,
                std::int64_t col0) {
@@ -160,9 +161,10 @@ void run_backward_weight(const ConvSizes& s, const T* x, const T* dy, bool accum
   const Image out = image_of(s.outputs, s.out_h, s.out_w, 0, 0);
   const Tiles tiles = tiles_of(s.n, out);
   const std::int64_t step = block_rows(tiles), blocks = (tiles.rows + step - 1) / step;
-  const std::int64_t per_chunk = (blocks + kPartials - 1) / kPartials;
-  const std::int64_t chunks = per_chunk == 0 ? 0 : (blocks + per_chunk - 1) / per_chunk;
   const std::int64_t point = s.outputs * in.padded, size = kPoints * point;
+  const std::int64_t most = std::clamp<std::int64_t>(kPartialElements / size, 2, kPartials);
+  const std::int64_t per_chunk = (blocks + most - 1) / most;
+  const std::int64_t chunks = per_chunk == 0 ? 0 : (blocks + per_chunk - 1) / per_chunk;
   T* sums = scratch<T>(Scratch::weights, std::max<std::int64_t>(1, chunks * size));
   parallel_for(chunks, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t chunk = first; chunk < last; ++chunk) {
