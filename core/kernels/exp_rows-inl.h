@@ -65,9 +65,10 @@ bool has_nan(const T* x, std::int64_t n) {
 }
 
 // for (i < n) sum += exp(x[i] - m); the result is finite and at least 1 where m is the maximum.
-// With kStore, y[i] = exp(x[i] - m) too. n is at most kExpBlock.
+// With kStore, y[i] = exp(x[i] - m) too. n is at most kExpBlock. Not inline: six exponentials take
+// a compiler long enough once.
 template <bool kStore, class T>
-HWY_INLINE double sum_exp_block(const T* x, std::int64_t n, T m, T* y) {
+HWY_NOINLINE double sum_exp_block(const T* x, std::int64_t n, T m, T* y) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const auto vm = hn::Set(d, m);
