@@ -65,6 +65,8 @@ FlatParameters::FlatParameters(const std::vector<NamedParameter>& parameters) {
     if (grad.defined()) p.tensor.set_grad(grad);
   }
   gather_gradients();
+  // Nobody asks for blocks of the old parameters' sizes again; a large model would keep them twice.
+  release_cached_memory();
 }
 
 void FlatParameters::touch(std::int64_t i) { part(i).tensor.storage()->bump_version(); }
