@@ -47,8 +47,8 @@ struct SampleOptions {
   bool drop_last = false;
   std::optional<std::int64_t> limit;
   std::optional<double> validation = std::nullopt;
-  // The share that is set aside: the given one, else a tenth, or nothing where the source has a test
-  // part of its own.
+  // The share that is set aside: the given one, else a tenth, or nothing where the source has a
+  // test part of its own.
   [[nodiscard]] double validation_share(bool has_test_part) const {
     return validation.value_or(has_test_part ? 0.0 : 0.1);
   }
