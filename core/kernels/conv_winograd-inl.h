@@ -13,6 +13,8 @@ namespace {
 constexpr int kPoints = 16;  // elements of a transformed tile
 // Channels are padded to whole vectors of 64 bytes of f32.
 constexpr std::int64_t kChannelStep = 16;
+// Transformed weights lie in groups of so many outputs, behind each other as a product reads them.
+constexpr std::int64_t kGroup = 32;
 
 // One image of a pass, cut into tiles.
 struct Image {
@@ -188,15 +190,17 @@ void transform_gradient(const T* lines, std::int64_t channels, std::int64_t tile
   }
 }
 
-// u (kPoints, inputs, padded) = G w G^T for inputs begin..end-1, with zeros behind the outputs. The
-// kernel from input c to output o is at w + o * step_out + c * step_in, turned around if `flip`.
+// u (kPoints, groups, inputs, kGroup) = G w G^T for inputs begin..end-1, with zeros behind the
+// outputs. The kernel from input c to output o is at w + o * step_out + c * step_in, turned around
+// if `flip`.
 template <class T>
 void transform_weight(const T* w, std::int64_t step_in, std::int64_t step_out, bool flip,
                       std::int64_t begin, std::int64_t end, std::int64_t inputs,
                       std::int64_t outputs, std::int64_t padded, T* u) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
-  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), stride = inputs * padded;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t stride = inputs * round_up(padded, kGroup);
   const V half = hn::Set(d, T(0.5));
   // Kernels of neighbouring inputs that lie together are read together.
   const std::int64_t together = step_in == 9 ? 4 : 1;
@@ -230,7 +234,7 @@ void transform_weight(const T* w, std::int64_t step_in, std::int64_t step_out, b
             m[2][b] = hn::Mul(half, hn::Sub(sum, k1));
             m[3][b] = k2;
           }
-          T* to = u + (c + i) * padded + o + lane;
+          T* to = u + (o / kGroup * inputs + c + i) * kGroup + o % kGroup + lane;
           for (int r = 0; r < 4; ++r) {
             const V sum = hn::Add(m[r][0], m[r][2]);
             hn::StoreU(m[r][0], d, to + (4 * r + 0) * stride);
@@ -331,15 +335,13 @@ void Forward(const Image& in, const Image& out, const Tiles& tiles, const T* x, 
   T* m = scratch<T>(Scratch::product, kPoints * count * out.padded);
   T* panel = scratch<T>(Scratch::panel, kPanelDepth * kPanelCols<T>);
   transform_image(in, tiles, x, begin, end, v);
-  const Product p{.m = count,
-                  .n = out.padded,
-                  .k = in.channels,
-                  .lda = in.padded,
-                  .ldb = out.padded,
-                  .ldc = out.padded};
+  Product p{.m = count, .k = in.channels, .lda = in.padded, .ldb = kGroup, .ldc = out.padded};
   for (int point = 0; point < kPoints; ++point) {
-    tile_product(p, T(1), v + point * count * in.padded, u + point * in.channels * out.padded, T(0),
-                 m + point * count * out.padded, panel);
+    for (std::int64_t o = 0; o < out.padded; o += kGroup, u += in.channels * kGroup) {
+      p.n = std::min(kGroup, out.padded - o);
+      tile_product(p, T(1), v + point * count * in.padded, u, T(0),
+                   m + point * count * out.padded + o, panel);
+    }
   }
   const std::int64_t width = 2 * tiles.across;
   for_each_sample(

@@ -98,8 +98,11 @@ NORMA_DISPATCH(float, F32)
 NORMA_DISPATCH(double, F64)
 #undef NORMA_DISPATCH
 
-// Tiles of a block: 16 (tiles) (channels + outputs) f32 are about 1 MiB for 64 and 64 channels.
-constexpr std::int64_t kBlockTiles = 112;
+// Most tiles of a block: a product of 128 rows reads its right side as it lies.
+constexpr std::int64_t kBlockTiles = 128;
+// Transformed elements of a block, of input and output: 640 KiB of f32, in the second-level cache
+// beside the weights that run through it.
+constexpr std::int64_t kBlockElements = 160 * 1024;
 // Partial sums of a weight gradient, and the elements that all of them together may take.
 constexpr std::int64_t kPartials = 8;
 constexpr std::int64_t kPartialElements = 16 * 1024 * 1024;
@@ -114,9 +117,9 @@ Tiles tiles_of(std::int64_t n, const Image& out) {
   return {n * down, down, (out.w + 1) / 2};
 }
 
-// Rows of tiles of a block: enough blocks for 8 threads, alike in size, at most kBlockTiles tiles.
-std::int64_t block_rows(const Tiles& t) {
-  const std::int64_t most = std::max<std::int64_t>(1, kBlockTiles / t.across);
+// Rows of tiles of a block: enough blocks for 8 threads, alike in size, at most `limit` tiles.
+std::int64_t block_rows(const Tiles& t, std::int64_t limit) {
+  const std::int64_t most = std::max<std::int64_t>(1, limit / t.across);
   const std::int64_t blocks = round_up((t.rows + most - 1) / most, 8);
   return std::max<std::int64_t>(1, (t.rows + blocks - 1) / blocks);
 }
@@ -125,8 +128,9 @@ template <class T>
 void convolve(std::int64_t n, const Image& in, const Image& out, const T* x, const T* weight,
               std::int64_t step_in, std::int64_t step_out, bool flip, const T* bias, T* y) {
   if (n == 0) return;
-  T* u = scratch<T>(Scratch::weights, (kPoints * in.channels + 1) * out.padded);
-  T* padded_bias = u + kPoints * in.channels * out.padded;
+  T* u = scratch<T>(Scratch::weights,
+                    kPoints * in.channels * round_up(out.padded, kGroup) + out.padded);
+  T* padded_bias = u + kPoints * in.channels * round_up(out.padded, kGroup);
   std::fill_n(padded_bias, out.padded, T(0));
   if (bias) std::copy_n(bias, out.channels, padded_bias);
   const std::int64_t kernels_of_chunk = 1024;
@@ -136,7 +140,9 @@ void convolve(std::int64_t n, const Image& in, const Image& out, const T* x, con
                                   out.channels, out.padded, u);
                });
   const Tiles tiles = tiles_of(n, out);
-  parallel_for(tiles.rows, block_rows(tiles), [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t limit =
+      std::clamp(kBlockElements / (kPoints * (in.padded + out.padded)), kGroup, kBlockTiles);
+  parallel_for(tiles.rows, block_rows(tiles, limit), [&](std::int64_t begin, std::int64_t end) {
     forward(in, out, tiles, x, u, padded_bias, begin, end, y);
   });
 }
@@ -160,7 +166,7 @@ void run_backward_weight(const ConvSizes& s, const T* x, const T* dy, bool accum
   const Image in = image_of(s.channels, s.h, s.w, -s.padding_h, -s.padding_w);
   const Image out = image_of(s.outputs, s.out_h, s.out_w, 0, 0);
   const Tiles tiles = tiles_of(s.n, out);
-  const std::int64_t step = block_rows(tiles), blocks = (tiles.rows + step - 1) / step;
+  const std::int64_t step = block_rows(tiles, kBlockTiles), blocks = (tiles.rows + step - 1) / step;
   const std::int64_t point = s.outputs * in.padded, size = kPoints * point;
   const std::int64_t most = std::clamp<std::int64_t>(kPartialElements / size, 2, kPartials);
   const std::int64_t per_chunk = (blocks + most - 1) / most;

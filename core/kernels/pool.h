@@ -28,7 +28,7 @@ void avg_pool_forward(const PoolSizes& s, const T* x, T* y);
 template <class T>
 void avg_pool_backward(const PoolSizes& s, const T* dy, bool accumulate, T* dx);
 
-// y (planes) = the mean of each plane of `pixels` elements, summed in f64 after 64 terms.
+// y (planes) = the mean of each plane of `pixels` elements, summed in f64 after at most 512 terms.
 template <class T>
 void mean_planes_forward(std::int64_t planes, std::int64_t pixels, const T* x, T* y);
 template <class T>

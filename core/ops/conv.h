@@ -24,9 +24,10 @@ struct Conv2dOptions {
 // dilation (kernel - 1) - 1) / stride) + 1, ...). Samples may be 0.
 // Saves: x, weight, bias.
 // Numerics: half types are computed in f32 and rounded once. A 3 x 3 kernel of stride 1 over many
-// channels goes through Winograd's F(2 x 2, 3 x 3), whose error is about twice that of the sum.
-// Throws: if a shape does not fit, the types differ, or the kernel is larger than the padded input.
-// Source: Lavin and Gray 2015 for the transform.
+// channels goes through Winograd's F(2 x 2, 3 x 3), whose error is up to twice that of the sum;
+// there a value that is not finite reaches all outputs of the 2 x 2 tiles that read it. Throws: if
+// a shape does not fit, the types differ, or the kernel is larger than the padded input. Source:
+// Lavin and Gray 2015 for the transform.
 [[nodiscard]] Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                             Conv2dOptions options = {});
 
