@@ -6,6 +6,9 @@
   X(train, "Train a network from a configuration")                                                \
   X(evaluate, "Loss and accuracy of a run")                                                       \
   X(generate, "Continue a text with a run")                                                       \
+  X(study, "Run arms x seeds of a configuration, resumable, and check claims about them")         \
+  X(reproduce, "Run the shipped studies, and say which claims held")                              \
+  X(report, "Write a page with curves and tables about runs and studies")                         \
   X(explain, "Print the formula of a block, the shapes, the parameters, switches without effect") \
   X(check, "Run conformance cases")                                                               \
   X(validate, "Check configurations, and say all that is wrong with them")                        \

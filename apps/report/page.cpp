@@ -1,0 +1,138 @@
+#include "apps/report/page.h"
+
+#include <fmt/format.h>
+
+namespace norma::report {
+namespace {
+
+// The colours of the curves are Okabe and Ito's, made lighter on a dark ground.
+constexpr const char* kStyle = R"css(
+:root { color-scheme: light dark;
+  --paper: #ffffff; --card: #f7f8fa; --ink: #1d2430; --soft: #5b6575; --line: #dfe3e9; --grid: #e6e9ee;
+  --good: #1a7f45; --good-ground: #e2f4e8; --bad: #b3261e; --bad-ground: #fce8e6; --none: #6b5900; --none-ground: #fdf3d0;
+  --c0: #0072b2; --c1: #d55e00; --c2: #009e73; --c3: #aa4499; --c4: #c98a00; --c5: #2f9fd8; --c6: #666666; --c7: #882255; }
+@media (prefers-color-scheme: dark) { :root {
+  --paper: #14181f; --card: #1c222b; --ink: #e4e8ee; --soft: #9aa5b5; --line: #323b48; --grid: #2a323d;
+  --good: #6fd398; --good-ground: #17392a; --bad: #ff9a90; --bad-ground: #4a201d; --none: #e8cf73; --none-ground: #40381a;
+  --c0: #4fb0ee; --c1: #ff8a3d; --c2: #2fcf9f; --c3: #e083d0; --c4: #f2bd3c; --c5: #8fd3f7; --c6: #a8b0ba; --c7: #d9709c; } }
+@media print { :root { color-scheme: light;
+  --paper: #fff; --card: #fff; --ink: #000; --soft: #444; --line: #bbb; --grid: #ddd;
+  --good: #0b5c2d; --good-ground: #fff; --bad: #a00; --bad-ground: #fff; --none: #554400; --none-ground: #fff;
+  --c0: #0072b2; --c1: #d55e00; --c2: #009e73; --c3: #aa4499; --c4: #c98a00; --c5: #2f9fd8; --c6: #666666; --c7: #882255; }
+  figure, .claim, tr { break-inside: avoid; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--paper); color: var(--ink);
+  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
+main { max-width: 980px; margin: 0 auto; padding: 2rem 1.25rem 3rem; }
+h1 { font-size: 1.75rem; line-height: 1.25; margin: 0 0 .6rem; letter-spacing: -.01em; }
+h2 { font-size: 1.15rem; margin: 2.4rem 0 .8rem; }
+p { margin: .4rem 0; max-width: 46rem; }
+.soft { color: var(--soft); font-size: .9rem; }
+.chip { display: inline-block; padding: .1rem .6rem; border-radius: 1rem; font-size: .82rem; font-weight: 600; white-space: nowrap; }
+.good { color: var(--good); background: var(--good-ground); }
+.bad { color: var(--bad); background: var(--bad-ground); }
+.none { color: var(--none); background: var(--none-ground); }
+.claim { background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: .8rem 1rem; margin: .7rem 0; }
+.claim p { max-width: none; }
+.claim .sentence { font-weight: 600; margin: 0 0 .3rem; display: flex; gap: .7rem; align-items: baseline; flex-wrap: wrap; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: .3rem 0 0; font-size: .92rem; }
+dt { color: var(--soft); } dd { margin: 0; }
+code { font: .86em/1.4 ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; overflow-wrap: anywhere; }
+figure { margin: 1.4rem 0; background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: .9rem 1rem .6rem; }
+figcaption { font-weight: 600; }
+figcaption .soft { font-weight: 400; display: block; }
+.key { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; margin: .5rem 0 .3rem; padding: 0; list-style: none; font-size: .9rem; }
+.swatch { display: inline-block; width: .95em; height: .95em; border-radius: 50%; margin-right: .45em; vertical-align: -.1em; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+svg { display: block; width: 100%; height: auto; color: var(--ink); }
+svg text { font-family: inherit; }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(20rem, 1fr)); gap: 0 1.2rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .92rem; min-width: 50%; }
+th, td { text-align: left; padding: .38rem .9rem .38rem 0; border-bottom: 1px solid var(--line); vertical-align: baseline; }
+thead th { color: var(--soft); font-weight: 600; }
+tbody th { font-weight: 500; }
+.number { text-align: right; font-variant-numeric: tabular-nums; }
+footer { margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: .8rem; }
+@media (max-width: 520px) { main { padding: 1.2rem .8rem 2rem; } figure { padding: .6rem .5rem; } .pair { grid-template-columns: 1fr; } dl { grid-template-columns: 1fr; } dd { margin-bottom: .3rem; } }
+)css";
+
+}  // namespace
+
+std::string escaped(std::string_view text) {
+  std::string html;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        html += "&amp;";
+        break;
+      case '<':
+        html += "&lt;";
+        break;
+      case '>':
+        html += "&gt;";
+        break;
+      case '"':
+        html += "&quot;";
+        break;
+      default:
+        html += c;
+    }
+  }
+  return html;
+}
+
+std::string table(const std::vector<std::string>& head,
+                  const std::vector<std::vector<Cell>>& rows) {
+  const auto kind = [&](std::size_t column) {
+    return !rows.empty() && column < rows[0].size() && rows[0][column].number ? " class=\"number\""
+                                                                              : "";
+  };
+  std::string html = "<div class=\"wide\"><table>\n<thead><tr>";
+  for (std::size_t i = 0; i < head.size(); ++i) {
+    html += fmt::format("<th scope=\"col\"{}>{}</th>", kind(i), escaped(head[i]));
+  }
+  html += "</tr></thead>\n<tbody>\n";
+  for (const auto& row : rows) {
+    html += "<tr>";
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      html += i == 0 ? fmt::format("<th scope=\"row\">{}</th>", row[i].html)
+                     : fmt::format("<td{}>{}</td>", row[i].number ? " class=\"number\"" : "",
+                                   row[i].html);
+    }
+    html += "</tr>\n";
+  }
+  return html + "</tbody></table></div>\n";
+}
+
+std::string swatch(std::size_t color) {
+  return fmt::format("<span class=\"swatch\" style=\"background:var(--c{})\"></span>", color % 8);
+}
+
+std::string figure(std::string_view heading, std::string_view note, const std::vector<Key>& keys,
+                   const std::string& svg) {
+  // What comes before the drawing itself belongs to a file of its own.
+  const std::size_t begin = svg.find("<svg");
+  if (begin == std::string::npos) return "";
+  std::string html = fmt::format("<figure><figcaption>{}", escaped(heading));
+  if (!note.empty()) html += fmt::format("<span class=\"soft\">{}</span>", escaped(note));
+  html += "</figcaption>\n";
+  if (!keys.empty()) {
+    html += "<ul class=\"key\">";
+    for (const Key& key : keys)
+      html += fmt::format("<li>{}{}</li>", swatch(key.color), escaped(key.text));
+    html += "</ul>\n";
+  }
+  return html + svg.substr(begin) + "</figure>\n";
+}
+
+std::string page(std::string_view title, const std::string& body) {
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "
+      "name=\"viewport\" "
+      "content=\"width=device-width, "
+      "initial-scale=1\">\n<title>{}</title>\n<style>{}</style>\n</head>\n"
+      "<body>\n<main>\n{}</main>\n</body>\n</html>\n",
+      escaped(title), kStyle, body);
+}
+
+}  // namespace norma::report

@@ -1,0 +1,40 @@
+// Reports: what was run, in curves, tables and verdicts, as one HTML file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "apps/report/chart.h"
+#include "apps/study/results.h"
+
+namespace norma::report {
+
+// What a report is about: arms of a study, or single runs beside each other.
+struct Subject {
+  struct Arm {
+    std::string name;
+    study::Json config;  // of its first run
+    std::vector<study::RunRecord> runs;
+    std::vector<std::string> run_names;  // "seed 0"
+  };
+  std::string title, doc, source;
+  std::vector<Arm> arms;
+  std::vector<Level> levels;
+  std::vector<std::string> measures;
+  std::vector<study::ClaimResult> claims;
+};
+
+[[nodiscard]] Subject subject_of(const study::StudyResults& results);
+// Of runs' folders. Throws Error if one is no run.
+[[nodiscard]] Subject subject_of_runs(const std::vector<std::string>& folders);
+
+// Training loss over the steps, with the levels: the picture of the whole.
+[[nodiscard]] Chart loss_chart(const Subject& subject);
+
+// That picture as an SVG file of its own, on white, with title and key.
+[[nodiscard]] std::string paper_svg(const Subject& subject);
+
+// The page. Throws Error if gnuplot is missing.
+[[nodiscard]] std::string html_report(const Subject& subject);
+
+}  // namespace norma::report

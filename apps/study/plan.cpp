@@ -1,0 +1,202 @@
+#include "apps/study/plan.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "apps/training/run_config.h"
+
+namespace norma::study {
+namespace {
+
+constexpr std::size_t kLongestSlug = 48;
+constexpr std::size_t kMostRuns = 100'000;  // a factor too many; catches slips
+
+// "optimizer.lr" = 0.01 gives "lr=0.01"; a text stands without its quotes.
+std::string level_name(const std::string& key, const Json& value) {
+  const std::string last = key.substr(key.rfind('.') + 1);
+  return last + "=" + (value.is_string() ? value.get<std::string>() : value.dump());
+}
+
+std::vector<Arm> make_arms(const StudyConfig& study) {
+  std::vector<Arm> arms;
+  for (const auto& [name, settings] : study.arms.value.items()) arms.push_back({name, settings});
+  if (arms.empty()) arms.push_back({"", Json::object()});
+  for (const auto& [key, values] : study.factors.value.items()) {
+    std::vector<Arm> crossed;
+    for (const Arm& arm : arms) {
+      for (const Json& value : values) {
+        Arm next = arm;
+        next.name += (arm.name.empty() ? "" : ", ") + level_name(key, value);
+        next.settings[key] = value;
+        crossed.push_back(std::move(next));
+      }
+    }
+    arms = std::move(crossed);
+    if (arms.size() > kMostRuns) break;
+  }
+  if (arms.size() == 1 && arms[0].name.empty()) arms[0].name = "base";
+  return arms;
+}
+
+void collect_numbers(const Json& json, const std::string& path,
+                     std::map<std::string, double, std::less<>>& numbers) {
+  if (json.is_number()) numbers[path] = json.get<double>();
+  if (!json.is_object()) return;
+  for (const auto& [key, value] : json.items())
+    collect_numbers(value, config::join(path, key), numbers);
+}
+
+// True iff setting `key` may change what stands at `path`.
+bool touches(std::string_view key, std::string_view path) {
+  const auto inside = [](std::string_view a, std::string_view b) {
+    return a == b || (b.starts_with(a) && b[a.size()] == '.');
+  };
+  return inside(key, path) || inside(path, key);
+}
+
+Scope scope_of(const Plan& plan) {
+  Scope scope;
+  for (const Arm& arm : plan.arms) scope.arms.push_back(arm.name);
+  scope.seeds = plan.seeds.size();
+  if (!plan.runs.empty()) collect_numbers(plan.runs[0].config, {}, scope.numbers);
+  scope.numbers.erase("seed");
+  // What differs between the arms is no number of the study.
+  for (const Arm& arm : plan.arms) {
+    for (const auto& [key, value] : arm.settings.items()) {
+      std::erase_if(scope.numbers, [&, k = key](const auto& n) { return touches(k, n.first); });
+    }
+  }
+  return scope;
+}
+
+// The base, with the sections that it leaves to their defaults but that an arm changes a part of:
+// "optimizer.lr" says nothing of the optimizer's type.
+Json base_of(const StudyConfig& study, const std::vector<Arm>& arms) {
+  Json base = study.base.value;
+  Json resolved;
+  try {
+    resolved = config::to_json(config::parse<RunConfig>(base));
+  } catch (const config::ConfigError&) {
+    return base;  // incomplete without the arms, or wrong: said of each arm
+  }
+  for (const Arm& arm : arms) {
+    for (const auto& [key, value] : arm.settings.items()) {
+      const std::size_t dot = key.find('.');
+      const std::string section = key.substr(0, dot);
+      if (dot != std::string::npos && !base.contains(section) && resolved.contains(section)) {
+        base[section] = resolved[section];
+      }
+    }
+  }
+  return base;
+}
+
+// The whole configuration of a run. Problems go to `problems`, below `path`.
+PlannedRun plan_run(const Json& base, const Arm& arm, std::int64_t seed, const std::string& path,
+                    std::vector<config::Problem>& problems) {
+  PlannedRun run;
+  try {
+    Json json = base;
+    for (const auto& [key, value] : arm.settings.items()) config::set_path(json, key, value);
+    json["seed"] = seed;
+    json["name"] = slug(arm.name);  // it names a folder
+    const auto config = config::parse<RunConfig>(json);
+    run.config = config::to_json(config);
+    run.hash = config::hash(run.config);
+    run.steps = config.train.steps.value_or(0);
+    run.id = fmt::format("{}-seed-{}-{}", slug(arm.name), seed, run.hash.substr(0, 8));
+  } catch (const config::ConfigError& e) {
+    for (const config::Problem& p : e.problems()) {
+      problems.push_back({path, fmt::format("{}{}{}", p.path, p.path.empty() ? "" : ": ", p.text)});
+    }
+  }
+  return run;
+}
+
+}  // namespace
+
+std::string slug(std::string_view name) {
+  std::string text;
+  for (const char c : name) {
+    const auto letter = static_cast<unsigned char>(c);
+    if (std::isalnum(letter) || c == '.') {
+      text += static_cast<char>(std::tolower(letter));
+    } else if (!text.empty() && text.back() != '-') {
+      text += '-';
+    }
+  }
+  if (text.size() > kLongestSlug) text.resize(kLongestSlug);
+  while (!text.empty() && text.back() == '-') text.pop_back();
+  return text.empty() ? "arm" : text;
+}
+
+Plan make_plan(const StudyConfig& study) {
+  Plan plan;
+  plan.config = study;
+  plan.seeds = study.seeds;
+  plan.arms = make_arms(study);
+  const Json base = base_of(study, plan.arms);
+  std::vector<config::Problem> problems;
+  std::set<std::string> names, ids;
+  for (const Arm& arm : plan.arms) {
+    if (!names.insert(arm.name).second)
+      problems.push_back(
+          {"arms", fmt::format("two arms are called \"{}\", or nearly so", arm.name)});
+  }
+  if (plan.arms.size() * plan.seeds.size() > kMostRuns) {
+    throw config::ConfigError("", {{"factors", fmt::format("more than {} runs", kMostRuns)}});
+  }
+  for (std::size_t seed = 0; seed < plan.seeds.size(); ++seed) {
+    for (std::size_t arm = 0; arm < plan.arms.size(); ++arm) {
+      // What is wrong with an arm is wrong at every seed: said once.
+      std::vector<config::Problem> found;
+      plan.runs.push_back(plan_run(base, plan.arms[arm], plan.seeds[seed],
+                                   config::join("arms", plan.arms[arm].name), found));
+      plan.runs.back().arm = arm;
+      plan.runs.back().seed = seed;
+      if (seed == 0) problems.insert(problems.end(), found.begin(), found.end());
+      if (found.empty() && !ids.insert(plan.runs.back().id).second) {
+        problems.push_back(
+            {"arms", fmt::format("\"{}\" is another arm once more, under nearly the same name",
+                                 plan.arms[arm].name)});
+      }
+    }
+  }
+  if (!problems.empty()) throw config::ConfigError(study.name, problems);
+
+  const Scope scope = scope_of(plan);
+  for (std::size_t i = 0; i < study.claims.size(); ++i) {
+    const ClaimConfig& claim = study.claims[i];
+    const std::string path = config::join(config::join("claims", i), "expr");
+    try {
+      CompiledClaim compiled{claim, Expression::parse(claim.expr, scope)};
+      if (!compiled.expression.is_truth()) {
+        problems.push_back(
+            {path,
+             fmt::format("a claim must be a yes or no, as a comparison gives it; got a number: {}",
+                         claim.expr)});
+      }
+      plan.claims.push_back(std::move(compiled));
+    } catch (const Error& e) {
+      problems.push_back({path, e.what()});
+    }
+  }
+  for (std::size_t i = 0; i < study.floors.size(); ++i) {
+    const std::string path = config::join(config::join("floors", i), "expr");
+    try {
+      const Expression expression = Expression::parse(study.floors[i].expr, scope);
+      if (expression.is_truth() || expression.is_per_seed()) {
+        problems.push_back({path, "a floor must be a number that does not depend on a run"});
+        continue;
+      }
+      plan.floors.push_back({study.floors[i].label, expression.evaluate({}).values[0]});
+    } catch (const Error& e) {
+      problems.push_back({path, e.what()});
+    }
+  }
+  if (!problems.empty()) throw config::ConfigError(study.name, problems);
+  return plan;
+}
+
+}  // namespace norma::study

@@ -1,0 +1,206 @@
+#include "apps/study/results.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "apps/study/measures.h"
+
+namespace norma::study {
+namespace {
+
+// Text of UTF-8 takes as many places as it has letters.
+std::size_t letters(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+std::string left(const std::string& text, std::size_t width) {
+  const std::size_t n = letters(text);
+  return text + std::string(width > n ? width - n : 0, ' ');
+}
+std::string right(const std::string& text, std::size_t width) {
+  const std::size_t n = letters(text);
+  return std::string(width > n ? width - n : 0, ' ') + text;
+}
+
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string csv_number(double x) { return std::isnan(x) ? "" : fmt::format("{}", x); }
+
+}  // namespace
+
+std::string ClaimResult::verdict() const {
+  if (!held) return "no result";
+  return *held ? "held" : "did not hold";
+}
+
+std::vector<double> StudyResults::measure(std::string_view name, std::size_t arm) const {
+  std::vector<double> values;
+  const Measure* m = find_measure(name);
+  for (std::size_t seed = 0; seed < plan->seeds.size(); ++seed)
+    values.push_back(m->of(run(arm, seed)));
+  return values;
+}
+
+bool StudyResults::as_expected() const {
+  return std::all_of(claims.begin(), claims.end(),
+                     [](const ClaimResult& c) { return c.expected(); }) &&
+         std::none_of(runs.begin(), runs.end(), [](const RunRecord& r) {
+           return r.outcome == Outcome::failed || r.outcome == Outcome::missing;
+         });
+}
+
+StudyResults judge(const Plan& plan, std::vector<RunRecord> runs) {
+  StudyResults results{&plan, std::move(runs), {}};
+  const MeasureValue measured = [&](const Measure& measure, std::size_t arm, std::size_t seed,
+                                    std::span<const double> parameters) {
+    return measure.of(results.run(arm, seed), parameters);
+  };
+  for (const CompiledClaim& claim : plan.claims) {
+    ClaimResult result{&claim.config, std::nullopt, {}};
+    const Value value = claim.expression.evaluate(measured, &result.evidence);
+    if (!value.missing) {
+      result.held =
+          std::all_of(value.values.begin(), value.values.end(), [](double x) { return x != 0; });
+    }
+    results.claims.push_back(std::move(result));
+  }
+  return results;
+}
+
+Spread spread(const std::vector<double>& values) {
+  Spread s;
+  if (values.empty()) return s;
+  double sum = 0, squares = 0;
+  for (const double x : values) sum += x;
+  s.mean = sum / static_cast<double>(values.size());
+  for (const double x : values) squares += (x - s.mean) * (x - s.mean);
+  if (values.size() > 1) s.deviation = std::sqrt(squares / static_cast<double>(values.size() - 1));
+  return s;
+}
+
+std::string shown_number(double x) {
+  if (std::isnan(x)) return "-";
+  if (std::isinf(x)) return x > 0 ? "inf" : "-inf";
+  const double size = std::abs(x);
+  if (size != 0 && (size < 1e-3 || size >= 1e5)) return fmt::format("{:.2e}", x);
+  return fmt::format("{:.{}f}", x, size < 10 ? 3 : size < 100 ? 2 : 1);
+}
+
+std::string shown_deviation(const Spread& spread) {
+  const std::string mean = shown_number(spread.mean);
+  const std::size_t point = mean.find('.');
+  if (!std::isfinite(spread.deviation) || point == std::string::npos ||
+      mean.find('e') != std::string::npos) {
+    return shown_number(spread.deviation);
+  }
+  return fmt::format("{:.{}f}", spread.deviation, mean.size() - point - 1);
+}
+
+std::string table_text(const StudyResults& results) {
+  const Plan& plan = *results.plan;
+  std::string text;
+  std::size_t name_width = 0;
+  for (const Arm& arm : plan.arms) name_width = std::max(name_width, letters(arm.name));
+  for (const std::string& measure : plan.config.measures) {
+    std::vector<std::vector<std::string>> rows;
+    std::vector<std::string> head = {measure, "mean", "std"};
+    for (const std::int64_t seed : plan.seeds) head.push_back(fmt::format("seed {}", seed));
+    rows.push_back(head);
+    for (std::size_t arm = 0; arm < plan.arms.size(); ++arm) {
+      const std::vector<double> values = results.measure(measure, arm);
+      const Spread s = spread(values);
+      std::vector<std::string> row = {plan.arms[arm].name, shown_number(s.mean),
+                                      shown_deviation(s)};
+      for (std::size_t seed = 0; seed < values.size(); ++seed) {
+        const Outcome outcome = results.run(arm, seed).outcome;
+        row.push_back(outcome == Outcome::completed ? shown_number(values[seed])
+                                                    : name_of(outcome));
+      }
+      rows.push_back(row);
+    }
+    std::vector<std::size_t> widths(head.size(), 0);
+    for (const auto& row : rows) {
+      for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], letters(row[i]));
+    }
+    widths[0] = std::max(widths[0], name_width);
+    if (!text.empty()) text += "\n";
+    for (const auto& row : rows) {
+      std::string line = left(row[0], widths[0]);
+      for (std::size_t i = 1; i < row.size(); ++i) line += "  " + right(row[i], widths[i]);
+      text += line + "\n";
+    }
+  }
+  return text;
+}
+
+std::string claims_text(const StudyResults& results) {
+  std::string text;
+  for (const ClaimResult& result : results.claims) {
+    const ClaimConfig& claim = *result.claim;
+    const std::string indent(14, ' ');
+    text += fmt::format("{:<12}  {}\n", result.verdict(), claim.text);
+    text += fmt::format("{}{}\n", indent, claim.expr);
+    for (const Evidence& e : result.evidence) {
+      std::vector<std::string> numbers;
+      for (const double x : e.values) numbers.push_back(shown_number(x));
+      text += fmt::format("{}{} = {}\n", indent, e.text, fmt::join(numbers, ", "));
+    }
+    if (!claim.published.empty()) text += fmt::format("{}published: {}\n", indent, claim.published);
+    if (claim.expect == Verdict::fails)
+      text += fmt::format("{}expected to fail: {}\n", indent, claim.why);
+    if (!result.expected()) text += fmt::format("{}this is NOT the expected verdict\n", indent);
+  }
+  return text;
+}
+
+std::string results_csv(const StudyResults& results) {
+  const Plan& plan = *results.plan;
+  std::vector<std::string> settings, columns = plan.config.measures;
+  for (const Arm& arm : plan.arms) {
+    for (const auto& [key, value] : arm.settings.items()) {
+      if (std::find(settings.begin(), settings.end(), key) == settings.end())
+        settings.push_back(key);
+    }
+  }
+  for (const char* usual : {"best", "seconds"}) {
+    if (std::find(columns.begin(), columns.end(), usual) == columns.end())
+      columns.emplace_back(usual);
+  }
+  std::string text = "arm,seed,status,steps";
+  for (const std::string& column : columns) text += "," + column;
+  for (const std::string& key : settings) text += "," + csv_cell(key);
+  text += ",folder\n";
+  for (std::size_t i = 0; i < plan.runs.size(); ++i) {
+    const PlannedRun& run = plan.runs[i];
+    const RunRecord& record = results.runs[i];
+    const Arm& arm = plan.arms[run.arm];
+    text +=
+        fmt::format("{},{},{},{}", csv_cell(arm.name), plan.seeds[run.seed],
+                    name_of(record.outcome), record.train.empty() ? 0 : record.train.back().step);
+    for (const std::string& column : columns)
+      text += "," + csv_number(find_measure(column)->of(record));
+    for (const std::string& key : settings) {
+      // The value that ran, whether the arm or the base sets it.
+      const Json* value = &run.config;
+      for (std::size_t begin = 0; value && begin <= key.size();) {
+        const std::size_t end = std::min(key.find('.', begin), key.size());
+        const std::string part = key.substr(begin, end - begin);
+        value = value->is_object() && value->contains(part) ? &(*value)[part] : nullptr;
+        begin = end + 1;
+      }
+      text +=
+          "," +
+          (value ? csv_cell(value->is_string() ? value->get<std::string>() : value->dump()) : "");
+    }
+    text += fmt::format(",runs/{}\n", run.id);
+  }
+  return text;
+}
+
+}  // namespace norma::study

@@ -1,0 +1,63 @@
+// The results of a study: verdicts, table, CSV.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "apps/study/plan.h"
+#include "apps/study/run_record.h"
+
+namespace norma::study {
+
+struct ClaimResult {
+  const ClaimConfig* claim = nullptr;
+  // Nothing where a run that it rests on has no result.
+  std::optional<bool> held;
+  std::vector<Evidence> evidence;
+
+  // True iff the verdict is the one that the study expects.
+  [[nodiscard]] bool expected() const {
+    return held.has_value() && *held == (claim->expect == Verdict::holds);
+  }
+  // "held", "did not hold", "no result".
+  [[nodiscard]] std::string verdict() const;
+};
+
+struct StudyResults {
+  const Plan* plan = nullptr;
+  std::vector<RunRecord> runs;  // as plan->runs
+  std::vector<ClaimResult> claims;
+
+  [[nodiscard]] const RunRecord& run(std::size_t arm, std::size_t seed) const {
+    return runs[seed * plan->arms.size() + arm];
+  }
+  // A measure of an arm, a value a seed.
+  [[nodiscard]] std::vector<double> measure(std::string_view name, std::size_t arm) const;
+  // True iff every claim's verdict is the expected one, and no run failed.
+  [[nodiscard]] bool as_expected() const;
+};
+
+// Judges every claim. A claim with a value a seed holds iff it does on every seed. `plan` must
+// outlive the results.
+[[nodiscard]] StudyResults judge(const Plan& plan, std::vector<RunRecord> runs);
+
+// Mean and sample deviation.
+struct Spread {
+  double mean = kMissing;
+  double deviation = kMissing;  // of one value: missing
+};
+[[nodiscard]] Spread spread(const std::vector<double>& values);
+
+// A number as tables show it: 4 digits; "-" where it is missing.
+[[nodiscard]] std::string shown_number(double x);
+// The deviation, with as many places as its mean has.
+[[nodiscard]] std::string shown_deviation(const Spread& spread);
+
+// The tables, one a measure: mean, deviation, each seed.
+[[nodiscard]] std::string table_text(const StudyResults& results);
+// A paragraph a claim: verdict, sentence, numbers, the published ones.
+[[nodiscard]] std::string claims_text(const StudyResults& results);
+// A line a run: arm, seed, status, steps, the measures, the settings that differ, folder.
+[[nodiscard]] std::string results_csv(const StudyResults& results);
+
+}  // namespace norma::study

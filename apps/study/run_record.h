@@ -1,0 +1,46 @@
+// What a finished run left behind, as studies and reports read it.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace norma::study {
+
+constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
+
+struct TrainPoint {
+  std::int64_t step = 0;
+  double loss = kMissing;
+  double lr = kMissing;
+  double grad_norm = kMissing;
+};
+
+struct EvalPoint {
+  std::int64_t step = 0;
+  std::string split;
+  double loss = kMissing;
+  std::optional<double> accuracy;
+};
+
+// How a run ended. A diverged run is a result; `failed` and `missing` are the lack of one.
+enum class Outcome { completed, diverged, failed, missing };
+[[nodiscard]] const char* name_of(Outcome outcome);
+// The inverse; an unknown name is `missing`.
+[[nodiscard]] Outcome outcome_of(const std::string& name);
+
+struct RunRecord {
+  Outcome outcome = Outcome::missing;
+  std::string reason;  // of a run that diverged or failed
+  std::vector<TrainPoint> train;
+  std::vector<EvalPoint> evaluations;
+  double seconds = kMissing;
+};
+
+// Reads summary.json and metrics.jsonl of a run's folder. Without a summary the outcome is
+// `missing`, and the records are what there is so far. Throws Error on a file that is damaged.
+[[nodiscard]] RunRecord read_run(const std::string& folder);
+
+}  // namespace norma::study

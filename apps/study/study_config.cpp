@@ -1,0 +1,156 @@
+#include "apps/study/study_config.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "apps/study/measures.h"
+
+namespace norma {
+
+using namespace config;
+
+namespace {
+
+// T is AnyObject or ObjectOrPath.
+template <class T>
+class JsonType final : public Type {
+ public:
+  explicit JsonType(bool path) : path_(path) {}
+  void read(const Json& value, void* target, const std::string& path, const Limits&,
+            Problems& problems) const override {
+    if (!takes(value)) {
+      problems.add(path, "expected {}; got {}", expected(), shown(value));
+      return;
+    }
+    static_cast<T*>(target)->value = value;
+  }
+  Json write(const void* source) const override { return static_cast<const T*>(source)->value; }
+  Json schema(SchemaParts&, const Limits&) const override {
+    Json kinds = "object";
+    if (path_) kinds = Json::array({"object", "string"});
+    return Json{{"type", kinds}};
+  }
+  std::string expected() const override {
+    return path_ ? "an object, or the path of a file" : "an object";
+  }
+  bool takes(const Json& value) const override {
+    return value.is_object() || (path_ && value.is_string());
+  }
+
+ private:
+  bool path_;
+};
+
+}  // namespace
+
+template <>
+const Type& config::type_of<study::AnyObject>() {
+  static const JsonType<study::AnyObject> type(false);
+  return type;
+}
+
+template <>
+const Type& config::type_of<study::ObjectOrPath>() {
+  static const JsonType<study::ObjectOrPath> type(true);
+  return type;
+}
+
+namespace study {
+
+Fields ClaimConfig::fields() {
+  return {
+      field("name", &ClaimConfig::name, "Short name of the claim."),
+      field("text", &ClaimConfig::text, "The claim as a sentence.", not_empty(), required()),
+      field("expr", &ClaimConfig::expr, "The claim as an expression over the results.", not_empty(),
+            required()),
+      field("source", &ClaimConfig::source, "Who states it."),
+      field("published", &ClaimConfig::published, "The published numbers, as text."),
+      field("expect", &ClaimConfig::expect,
+            "The verdict that is right here: a claim may fail at toy scale."),
+      field("why", &ClaimConfig::why, "Why it is expected to fail."),
+  };
+}
+
+void ClaimConfig::check(Problems& problems, const std::string& path) const {
+  if (expect == Verdict::fails && why.empty()) {
+    problems.add(join(path, "why"), "a claim that is expected to fail needs a sentence why");
+  }
+}
+
+Fields FloorConfig::fields() {
+  return {field("label", &FloorConfig::label, "What it says at the line.", not_empty(), required()),
+          field("expr", &FloorConfig::expr, "Its value, an expression.", not_empty(), required())};
+}
+
+Fields StudyConfig::fields() {
+  return {
+      field("name", &StudyConfig::name, "Name of the study; its folder has it.", not_empty(),
+            required()),
+      field("title", &StudyConfig::title, "Headline of the report."),
+      field("doc", &StudyConfig::doc, "What is done, and why."),
+      field("source", &StudyConfig::source, "Who states what is examined."),
+      field("base", &StudyConfig::base, "The configuration that the arms change, or its file.",
+            required()),
+      field("arms", &StudyConfig::arms, "By name, the dotted keys that an arm sets."),
+      field("factors", &StudyConfig::factors,
+            "By dotted key, a list of values; every combination is run."),
+      field("seeds", &StudyConfig::seeds, "Each arm is run with each seed.", at_least(0),
+            not_empty()),
+      field("jobs", &StudyConfig::jobs, "Runs at a time, of a thread each; null: one a core.",
+            at_least(1)),
+      field("measures", &StudyConfig::measures, "What the tables show; the first one leads.",
+            not_empty()),
+      field("claims", &StudyConfig::claims, "What is checked."),
+      field("floors", &StudyConfig::floors, "Levels that are drawn beside the losses."),
+      field("long", &StudyConfig::is_long,
+            "Whether it takes more than some minutes; left out by --all."),
+  };
+}
+
+void StudyConfig::check(Problems& problems, const std::string& path) const {
+  for (std::size_t i = 0; i < measures.size(); ++i) {
+    const Measure* measure = find_measure(measures[i]);
+    if (!measure) {
+      problems.add(join(join(path, "measures"), i), "unknown measure \"{}\"{}", measures[i],
+                   name_hint(measures[i], measure_names()));
+    } else if (measure->parameters > 0) {
+      problems.add(join(join(path, "measures"), i), "{} needs a step, and is for claims alone",
+                   measures[i]);
+    }
+  }
+  for (const auto& [arm, settings] : arms.value.items()) {
+    if (!settings.is_object()) {
+      problems.add(join(join(path, "arms"), arm), "expected an object of dotted keys; got {}",
+                   shown(settings));
+    }
+    if (arm.empty() || arm.find_first_of("\"'\n") != std::string::npos) {
+      problems.add(join(path, "arms"), "an arm's name must have letters, and no quotes; got \"{}\"",
+                   arm);
+    }
+  }
+  for (const auto& [key, values] : factors.value.items()) {
+    if (!values.is_array() || values.empty()) {
+      problems.add(join(join(path, "factors"), key), "expected a list of values; got {}",
+                   shown(values));
+    }
+  }
+  std::vector<std::int64_t> sorted = seeds;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
+    problems.add(join(path, "seeds"), "a seed stands twice");
+  }
+}
+
+StudyConfig load_study(const std::string& path) {
+  StudyConfig study = parse<StudyConfig>(load_json(path), {}, path);
+  if (study.base.value.is_string()) {
+    const std::filesystem::path base = study.base.value.get<std::string>();
+    study.base.value =
+        load_json(base.is_absolute() ? base.string()
+                                     : (std::filesystem::path(path).parent_path() / base).string());
+  }
+  return study;
+}
+
+}  // namespace study
+}  // namespace norma

@@ -1,0 +1,165 @@
+// Reports and their pictures.
+#include "apps/report/report.h"
+
+#include <stdlib.h>
+
+#include <cmath>
+#include <regex>
+
+#include "apps/report/gnuplot.h"
+#include "apps/report/page.h"
+#include "apps/report/text_plot.h"
+#include "tests/apps/study/support.h"
+#include "tests/support/catch.h"
+
+namespace norma::report {
+namespace {
+
+using norma::test::contains;
+
+study::RunRecord falling_run(double end) {
+  study::RunRecord run;
+  run.outcome = study::Outcome::completed;
+  run.seconds = 2;
+  for (int step = 1; step <= 40; ++step) {
+    run.train.push_back({step, end + (2 - end) * std::exp(-step / 8.0), 1e-3, 1.0 / step});
+  }
+  run.evaluations = {{20, "validation", 1.0, 0.5}, {40, "validation", 0.9, 0.6}};
+  return run;
+}
+
+study::Plan plan_of_four() {
+  study::StudyConfig config = study::test::small_study(R"json([
+    {"text": "One <learns> & two does not.", "expr": "final(\"one\") < final(\"two\")", "published": "0.1"}])json");
+  config.floors = {{"guessing, ln 8", "log(vocab)"}};
+  return study::make_plan(config);
+}
+
+TEST_CASE("a report is one file with everything in it, and nothing outside it", "[report]") {
+  const study::Plan plan = plan_of_four();
+  const study::StudyResults results =
+      study::judge(plan, {falling_run(0.1), falling_run(1.9), falling_run(0.2), falling_run(1.8)});
+  const std::string html = html_report(subject_of(results));
+  CHECK(html.starts_with("<!DOCTYPE html>"));
+  // Loss, rate, gradient, evaluation's loss and accuracy.
+  const std::regex svg("<svg");
+  CHECK(std::distance(std::sregex_iterator(html.begin(), html.end(), svg), {}) == 5);
+  CHECK(contains(html, "One &lt;learns&gt; &amp; two does not."));
+  CHECK(contains(html, ">held<"));
+  CHECK(contains(html, "guessing, ln 8 = 2.079"));
+  CHECK(contains(html, "optimizer.lr"));  // the setting that differs
+  CHECK(contains(html, "1 of 1 claims came out as expected"));
+  // No address but the names of XML's vocabularies, which nobody fetches.
+  const std::string bare = std::regex_replace(html, std::regex("xmlns(:xlink)?=\"[^\"]*\""), "");
+  for (const char* outside :
+       {"http:", "https:", "url(", "@import", "<script", "<link", "<img", "<?xml", "src="}) {
+    INFO(outside);
+    CHECK_FALSE(contains(bare, outside));
+  }
+  // The colours come from the style sheet alone, so that they fit light and dark.
+  CHECK(contains(html, "var(--c1)"));
+  CHECK_FALSE(contains(html, "247)"));
+}
+
+TEST_CASE("claims and runs that went wrong are seen in the report", "[report]") {
+  const study::Plan plan = plan_of_four();
+  std::vector<study::RunRecord> runs = {falling_run(1.9), falling_run(0.1), falling_run(1.8),
+                                        falling_run(0.2)};
+  CHECK(contains(html_report(subject_of(study::judge(plan, runs))), ">did not hold<"));
+  runs[0].outcome = study::Outcome::failed;
+  runs[0].reason = "no <memory>";
+  const std::string html = html_report(subject_of(study::judge(plan, runs)));
+  CHECK(contains(html, ">no result<"));
+  CHECK(contains(html, "no &lt;memory&gt;"));
+  for (study::RunRecord& run : runs) run = {};  // nothing was run
+  CHECK(contains(html_report(subject_of(study::judge(plan, runs))), "missing"));
+}
+
+TEST_CASE("a picture for documents stands alone, on white", "[report]") {
+  const study::Plan plan = plan_of_four();
+  const std::string svg = paper_svg(subject_of(study::judge(
+      plan, {falling_run(0.1), falling_run(1.9), falling_run(0.2), falling_run(1.8)})));
+  CHECK(contains(svg, "A small study"));
+  CHECK(contains(svg, ">one<"));
+  CHECK(contains(svg, "#0072b2"));
+  CHECK_FALSE(contains(svg, "var("));
+}
+
+TEST_CASE("without gnuplot the error says what to install", "[report]") {
+  const std::string path = ::getenv("PATH");
+  ::setenv("PATH", "/nonexistent", 1);
+  Chart chart;
+  chart.curves.push_back({"a", 0, {1, 2}, {1, 2}, {}, {}});
+  const std::string error = norma::test::error_of([&] { (void)draw_svg(chart); });
+  ::setenv("PATH", path.c_str(), 1);
+  CHECK(contains(error, "apt-get install gnuplot-nox; the runs are kept"));
+  CHECK(contains(draw_svg(chart), "<svg"));
+}
+
+TEST_CASE("labels with signs of gnuplot's own language are text", "[report]") {
+  Chart chart;
+  chart.curves.push_back({"it's {/Bold x_1^2} \\n `date` @<&>", 0, {1, 2}, {1, 2}, {}, {}});
+  const std::string svg = draw_svg(chart, {.key = true});
+  CHECK(contains(svg, "it's {/Bold x_1^2}"));
+  CHECK(contains(svg, "`date`"));
+}
+
+TEST_CASE("a curve is the mean over the runs, with the band around it", "[report]") {
+  std::vector<study::RunRecord> runs = {study::test::flat_run(1), study::test::flat_run(3)};
+  runs[1].train.resize(5);
+  runs[1].train[2].loss = INFINITY;  // left out
+  const auto loss = [](const study::TrainPoint& p) { return p.loss; };
+  const Curve curve = mean_curve("x", 2, runs, loss, 1);
+  REQUIRE(curve.x.size() == 20);
+  CHECK(curve.y[0] == 2);
+  CHECK(curve.low[0] == 1);
+  CHECK(curve.high[0] == 3);
+  CHECK(curve.y[2] == 1);
+  CHECK(curve.y[19] == 1);
+  study::RunRecord rising;
+  for (int step = 1; step <= 9; ++step)
+    rising.train.push_back({step, static_cast<double>(step), 0, 0});
+  const Curve smooth = mean_curve("x", 0, std::vector<study::RunRecord>{rising}, loss, 5);
+  for (std::size_t i = 0; i < 9; ++i)
+    CHECK(smooth.y[i] == Approx(smooth.x[i]));  // a line stays one
+  CHECK(smooth.low.empty());
+  CHECK(smoothing_window(50) == 1);
+  CHECK(smoothing_window(600) % 2 == 1);
+}
+
+TEST_CASE("the range of a picture", "[report]") {
+  Chart chart;
+  chart.from_zero = true;
+  chart.curves.push_back({"a", 0, {1, 2}, {4, 1}, {}, {}});
+  CHECK(y_range(chart).low == 0);
+  CHECK(y_range(chart).high == Approx(4.24));
+  chart.curves.push_back({"b", 1, {1, 2}, {4, 1e9}, {}, {}});  // explodes
+  CHECK(y_range(chart).high < 13);
+  CHECK(y_range(Chart{}).low < y_range(Chart{}).high);
+}
+
+TEST_CASE("a plot in letters has each curve at its height, and its name beside it", "[report]") {
+  Chart chart;
+  chart.title = "title";
+  chart.x_label = "step";
+  chart.from_zero = true;
+  chart.levels = {{"ln 64", 4}};
+  chart.curves.push_back({"low", 0, {0, 1, 2}, {0, 0, 0}, {}, {}});
+  chart.curves.push_back({"falls", 1, {0, 1, 2}, {4, 2, 0}, {}, {}});
+  const std::string plot = text_plot(chart, {.width = 21, .height = 9});
+  INFO(plot);
+  CHECK(contains(plot, "ln 64 = 4.000"));
+  CHECK(contains(plot, "* low 0.000"));
+  CHECK(contains(plot, "o falls 0.000"));
+  CHECK(contains(plot, "0       step        2\n"));
+  CHECK_FALSE(contains(plot, "\033"));
+  CHECK(contains(text_plot(chart, {.colors = true}), "\033[34m"));
+  CHECK(text_plot(Chart{}).empty());
+}
+
+TEST_CASE("text is escaped on a page", "[report]") {
+  CHECK(escaped("a<b & \"c\">") == "a&lt;b &amp; &quot;c&quot;&gt;");
+}
+
+}  // namespace
+}  // namespace norma::report

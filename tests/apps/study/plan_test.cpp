@@ -1,0 +1,109 @@
+#include "apps/study/plan.h"
+
+#include <fstream>
+
+#include "tests/apps/study/support.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_folder.h"
+
+namespace norma::study {
+namespace {
+
+using norma::test::error_of;
+
+Plan plan_with(const std::string& key, const std::string& json) {
+  Json study = config::parse_json(test::kStudy);
+  study[key] = config::parse_json(json);
+  return make_plan(config::parse<StudyConfig>(study));
+}
+
+TEST_CASE("a plan has a run for each arm and seed, the first seed of all arms first", "[study]") {
+  const Plan plan = make_plan(test::small_study());
+  REQUIRE(plan.runs.size() == 4);
+  CHECK(plan.runs[0].id.starts_with("one-seed-0-"));
+  CHECK(plan.runs[1].id.starts_with("two-seed-0-"));
+  CHECK(plan.runs[2].id.starts_with("one-seed-1-"));
+  CHECK(&plan.run(1, 1) == &plan.runs[3]);
+  CHECK(plan.runs[1].config["optimizer"]["lr"] == 0.002);
+  CHECK(plan.runs[3].config["seed"] == 1);
+  CHECK(plan.runs[0].config["model"]["heads"] == 1);
+  CHECK(plan.runs[0].config["loss"]["type"] == "cross_entropy");  // whole, with defaults
+  CHECK(plan.runs[0].steps == 20);
+  CHECK(plan.runs[0].hash != plan.runs[2].hash);
+  CHECK(plan.runs[0].hash == config::hash(plan.runs[0].config));
+}
+
+TEST_CASE("factors cross with the arms", "[study]") {
+  const Plan plan = plan_with(
+      "factors", R"json({"optimizer.weight_decay": [0, 0.1], "model.layers": [1, 2]})json");
+  REQUIRE(plan.arms.size() == 8);
+  CHECK(plan.arms[0].name == "one, weight_decay=0, layers=1");
+  CHECK(plan.arms[7].name == "two, weight_decay=0.1, layers=2");
+  CHECK(plan.run(7, 0).config["model"]["layers"] == 2);
+  Json alone = config::parse_json(test::kStudy);
+  alone.erase("arms");
+  CHECK(make_plan(config::parse<StudyConfig>(alone)).arms[0].name == "base");
+  alone["factors"] = config::parse_json(R"json({"model.placement": ["pre", "post"]})json");
+  CHECK(make_plan(config::parse<StudyConfig>(alone)).arms[1].name == "placement=post");
+}
+
+TEST_CASE("what is wrong with an arm or a claim is said before anything runs", "[study]") {
+  NORMA_CHECK_ERROR(plan_with("arms", R"json({"one": {"optimizer.lrr": 1}})json"),
+                    "arms.one: optimizer.lrr");
+  NORMA_CHECK_ERROR(plan_with("arms", R"json({"one": 3})json"),
+                    "arms.one: expected an object of dotted keys; got 3");
+  NORMA_CHECK_ERROR(plan_with("arms", R"json({"a b": {}, "a-b": {}})json"),
+                    "another arm once more");
+  NORMA_CHECK_ERROR(plan_with("factors", R"json({"optimizer.lr": 3})json"),
+                    "expected a list of values; got 3");
+  NORMA_CHECK_ERROR(plan_with("seeds", "[1, 1]"), "a seed stands twice");
+  NORMA_CHECK_ERROR(plan_with("seeds", "[]"), "seeds");
+  NORMA_CHECK_ERROR(plan_with("measures", R"json(["finale"])json"),
+                    "unknown measure \"finale\"; the nearest known name is \"final\"");
+  NORMA_CHECK_ERROR(plan_with("measures", R"json(["loss"])json"), "loss needs a step");
+  NORMA_CHECK_ERROR(
+      plan_with("claims", R"json([{"text": "x", "expr": "final(\"three\") < 1"}])json"),
+      "claims.0.expr: column 1");
+  NORMA_CHECK_ERROR(plan_with("claims", R"json([{"text": "x", "expr": "1 + 1"}])json"),
+                    "a claim must be a yes or no");
+  NORMA_CHECK_ERROR(
+      plan_with("claims", R"json([{"text": "x", "expr": "1 < 2", "expect": "fails"}])json"),
+      "needs a sentence why");
+  NORMA_CHECK_ERROR(plan_with("floors", R"json([{"label": "x", "expr": "final(\"one\")"
+}])json"),
+                    "does not depend on a run");
+  NORMA_CHECK_ERROR(plan_with("arm", "{}"), "the nearest known name is \"arms\"");
+  // All at once.
+  const std::string both = error_of([] {
+    (void)plan_with("arms", R"json({"one": {"optimizer.lrr": 1}, "two": {"train.step": 1}})json");
+  });
+  CHECK(norma::test::contains(both, "arms.one"));
+  CHECK(norma::test::contains(both, "arms.two"));
+}
+
+TEST_CASE("claims know the numbers of the base that no arm changes", "[study]") {
+  const Plan plan = plan_with("floors", R"json([{"label": "ln 8", "expr": "log(vocab)"}])json");
+  CHECK(plan.floors[0].value == Approx(2.0794415416798357));
+  NORMA_CHECK_ERROR(plan_with("floors", R"json([{"label": "x", "expr": "optimizer.lr"}])json"),
+                    "unknown name \"optimizer.lr\"");
+}
+
+TEST_CASE("the base may be a file of its own", "[study]") {
+  const TemporaryFolder folder;
+  Json study = config::parse_json(test::kStudy);
+  std::ofstream(folder / "base.json") << study["base"].dump();
+  study["base"] = "base.json";
+  std::ofstream(folder / "study.json") << study.dump();
+  const Plan plan = make_plan(load_study(folder / "study.json"));
+  CHECK(plan.runs[0].hash == make_plan(test::small_study()).runs[0].hash);
+}
+
+TEST_CASE("a slug is a part of a path", "[study]") {
+  CHECK(slug("post, 30 steps of warm-up") == "post-30-steps-of-warm-up");
+  CHECK(slug("lr=0.01") == "lr-0.01");
+  CHECK(slug("../..") != "../..");
+  CHECK(slug("///") == "arm");
+}
+
+}  // namespace
+}  // namespace norma::study

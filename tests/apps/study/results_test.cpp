@@ -1,0 +1,134 @@
+// Verdicts, tables and the CSV.
+#include "apps/study/results.h"
+
+#include <cmath>
+
+#include "apps/study/measures.h"
+#include "tests/apps/study/support.h"
+#include "tests/support/catch.h"
+
+namespace norma::study {
+namespace {
+
+using norma::test::contains;
+
+// Arms one and two, seeds 0 and 1, in the order of the plan: one/0, two/0, one/1, two/1.
+std::vector<RunRecord> runs(double a, double b, double c, double d) {
+  return {test::flat_run(a), test::flat_run(b), test::flat_run(c), test::flat_run(d)};
+}
+
+TEST_CASE("a claim holds iff it does on every seed", "[study]") {
+  const Plan plan = make_plan(test::small_study(R"json([
+    {"text": "One learns.", "expr": "all(final(\"one\") < 0.5)"},
+    {"text": "Seed by seed, without all().", "expr": "final(\"one\") < final(\"two\")"}])json"));
+  const StudyResults good = judge(plan, runs(0.2, 4.1, 0.3, 4.2));
+  CHECK(good.claims[0].held == true);
+  CHECK(good.claims[1].held == true);
+  CHECK(good.as_expected());
+  const StudyResults bad = judge(plan, runs(0.2, 4.1, 0.6, 4.2));
+  CHECK(bad.claims[0].held == false);
+  CHECK(bad.claims[1].held == true);
+  CHECK_FALSE(bad.as_expected());
+  CHECK(contains(claims_text(bad), "did not hold  One learns."));
+  CHECK(contains(claims_text(bad), "final(\"one\") = 0.200, 0.600"));
+  CHECK(contains(claims_text(bad), "NOT the expected verdict"));
+  CHECK_FALSE(contains(claims_text(good), "NOT the expected verdict"));
+  CHECK(judge(plan, runs(0.2, 4.1, 0.3, 0.1)).claims[1].held == false);
+}
+
+TEST_CASE("a claim that is expected to fail is right when it does not hold", "[study]") {
+  const Plan plan = make_plan(test::small_study(R"json([
+    {"text": "One is worse.", "expr": "all(final(\"one\") > 1)", "expect": "fails",
+     "why": "The model is too small.", "published": "3.4"}])json"));
+  const StudyResults fails = judge(plan, runs(0.2, 0, 0.3, 0));
+  CHECK(fails.claims[0].held == false);
+  CHECK(fails.as_expected());
+  CHECK(contains(claims_text(fails), "expected to fail: The model is too small."));
+  CHECK(contains(claims_text(fails), "published: 3.4"));
+  const StudyResults holds = judge(plan, runs(2, 0, 2, 0));
+  CHECK(holds.claims[0].held == true);
+  CHECK_FALSE(holds.as_expected());
+}
+
+TEST_CASE("a run without a result decides nothing, a diverged one counts as infinite", "[study]") {
+  const Plan plan = make_plan(test::small_study(R"json([
+    {"text": "One fails.", "expr": "all(final(\"one\") > 1)"}])json"));
+  std::vector<RunRecord> some = runs(2, 1, 2, 1);
+  some[2] = test::flat_run(2, Outcome::diverged);
+  const StudyResults diverged = judge(plan, some);
+  CHECK(diverged.claims[0].held == true);
+  CHECK(diverged.as_expected());
+  CHECK(contains(table_text(diverged), "diverged"));
+  some[2] = test::flat_run(2, Outcome::failed);
+  const StudyResults failed = judge(plan, some);
+  CHECK_FALSE(failed.claims[0].held.has_value());
+  CHECK(failed.claims[0].verdict() == "no result");
+  CHECK_FALSE(failed.as_expected());
+  some[2] = test::flat_run(2);
+  some[3] = RunRecord{};  // missing, though no claim needs it
+  CHECK_FALSE(judge(plan, some).as_expected());
+}
+
+TEST_CASE("measures of a run", "[study]") {
+  RunRecord run;
+  run.outcome = Outcome::completed;
+  for (int step = 1; step <= 30; ++step) {
+    run.train.push_back({step,
+                         step <= 10   ? 1.0
+                         : step <= 20 ? 0.5
+                                      : 2.0 + (step - 20),
+                         1e-3, 0.1 * step});
+  }
+  const auto value = [&](const char* name, std::vector<double> numbers = {}) {
+    return find_measure(name)->of(run, numbers);
+  };
+  CHECK(value("final") == Approx(7.5));  // the mean of 3..12
+  CHECK(value("best") == Approx(0.5));
+  CHECK(value("loss", {11}) == 0.5);
+  CHECK(value("grad_norm", {3}) == Approx(0.3));
+  CHECK(std::isnan(value("loss", {31})));
+  CHECK(std::isnan(value("eval")));
+  CHECK(value("diverged") == 0);
+  run.evaluations = {{10, "test", 0.9, 0.5}, {30, "test", 0.8, {}}};
+  CHECK(value("eval") == 0.8);
+  CHECK(std::isnan(value("accuracy")));
+  run.train.back().loss = kMissing;  // "nan" on record
+  CHECK(std::isinf(value("final")));
+  run.outcome = Outcome::failed;
+  CHECK(std::isnan(value("best")));
+  run.outcome = Outcome::completed;
+  run.train.resize(3);  // fewer than ten
+  CHECK(value("final") == 1);
+}
+
+TEST_CASE("the table and the CSV", "[study]") {
+  StudyConfig config = test::small_study();
+  config.arms.value["two, \"wide\""] = config::parse_json("{}");
+  CHECK_THROWS(config::parse<StudyConfig>(config::to_json(config)));  // no quotes in names
+  const Plan plan = make_plan(test::small_study());
+  const StudyResults results = judge(plan, runs(0.25, 4, 0.75, 4));
+  CHECK(table_text(results) ==
+        "final   mean    std  seed 0  seed 1\n"
+        "one    0.500  0.354   0.250   0.750\n"
+        "two    4.000  0.000   4.000   4.000\n");
+  const std::string csv = results_csv(results);
+  CHECK(contains(csv, "arm,seed,status,steps,final,best,seconds,optimizer.lr,folder\n"));
+  CHECK(contains(csv, "one,0,completed,20,0.25,0.25,1,0.001,runs/one-seed-0-"));
+  CHECK(contains(csv, "two,1,completed,20,4,4,1,0.002,runs/two-seed-1-"));
+}
+
+TEST_CASE("numbers as tables show them", "[study]") {
+  CHECK(shown_number(4.1589) == "4.159");
+  CHECK(shown_number(0.00012) == "1.20e-04");
+  CHECK(shown_number(123.456) == "123.5");
+  CHECK(shown_number(0) == "0.000");
+  CHECK(shown_number(kMissing) == "-");
+  CHECK(shown_number(INFINITY) == "inf");
+  CHECK(shown_deviation({0.24, 0.00098}) == "0.001");
+  CHECK(shown_deviation({123.4, 0.26}) == "0.3");
+  CHECK(shown_deviation({1e-5, 2e-6}) == "2.00e-06");
+  CHECK(shown_deviation({0.24, kMissing}) == "-");
+}
+
+}  // namespace
+}  // namespace norma::study
