@@ -2,13 +2,15 @@
 // thread: a panel of B (256 x 2 vectors) is copied, transposed if need be, into the first-level
 // cache, and all rows of the tile run against it, eight by two vectors of C in registers at a time.
 // Packing costs about 8 / rows of the time, so a tile has up to 256 rows and as few columns as give
-// enough tiles for 8 threads. OpenBLAS 0.3.21 reaches 60 to 97 % of the same speed on one thread:
-// it packs both operands of every tile again, and with A B^T, the product of every linear layer,
-// that shows most.
+// enough tiles for 8 threads. OpenBLAS 0.3.21 reaches 60 to 97 % of the same speed on one thread at
+// the sizes of the models here: it packs both operands of every tile again, and with A B^T, the
+// product of every linear layer, that shows most. Where all three sizes are large it wins, and
+// computes the tiles; see blas.h.
 #include "core/kernels/gemm.h"
 
 #include <algorithm>
 
+#include "core/kernels/blas.h"
 #include "core/kernels/scratch.h"
 #include "core/parallel.h"
 
@@ -155,6 +157,7 @@ Tiling choose_tiles(const Product& p, std::int64_t batch) {
   };
   Tiling t{part(p.m, divide_up(p.m, kTileRows), 8), p.n};
   if (products <= kSerialProducts) return {p.m, p.n};
+  if (prefers_blas(p)) return {part(p.m, 4, 8), part(p.n, kMostTiles / 4, kTileCols)};
   t.cols = part(p.n, divide_up(wanted, divide_up(p.m, t.rows)), kTileCols);
   const std::int64_t across = divide_up(p.n, t.cols);
   if (2 * across * divide_up(p.m, t.rows) <= wanted) {
@@ -174,8 +177,13 @@ void run_tile(const Product& p, const Tiling& t, std::int64_t tile, T alpha, con
   q.m = std::min(t.rows, p.m - i0);
   q.n = std::min(t.cols, p.n - j0);
   T* out = c + i0 * p.ldc + j0;
-  tile_product(q, alpha, a + (p.transpose_a ? i0 : i0 * p.lda),
-               b + (p.transpose_b ? j0 * p.ldb : j0), beta, out);
+  const T* rows = a + (p.transpose_a ? i0 : i0 * p.lda);
+  const T* columns = b + (p.transpose_b ? j0 * p.ldb : j0);
+  if (prefers_blas(p)) {
+    blas_product(q, alpha, rows, columns, beta, out);
+  } else {
+    tile_product(q, alpha, rows, columns, beta, out);
+  }
   if (!e.bias && !e.pre && !e.activation) return;
   for (std::int64_t i = 0; i < q.m; ++i) {
     T* row = out + i * p.ldc;

@@ -1,6 +1,9 @@
 #include "core/ops/matmul.h"
 
+#include <cmath>
+
 #include "core/ops/cast.h"
+#include "core/parallel.h"
 #include "tests/support/op_case.h"
 
 namespace norma::test {
@@ -112,6 +115,37 @@ TEST_CASE("matmul of an empty inner axis is zero, with empty gradients") {
   backward(y, Tensor::ones({2, 3}));
   CHECK(a.grad().shape() == Shape{2, 0});
   CHECK(b.grad().shape() == Shape{0, 3});
+}
+
+TEST_CASE("a product whose sizes are all large, through OpenBLAS, in all four layouts",
+          "[matmul]") {
+  const std::int64_t m = 1030, n = 1100, k = 1025;
+  // A row and a column of the product, by hand, and the same bits at any number of threads.
+  for (const bool ta : {false, true}) {
+    for (const bool tb : {false, true}) {
+      const Tensor a = random_tensor(ta ? Shape{k, m} : Shape{m, k}, 1, DType::f32);
+      const Tensor b = random_tensor(tb ? Shape{n, k} : Shape{k, n}, 2, DType::f32);
+      const MatmulOptions options{.transpose_a = ta, .transpose_b = tb};
+      const Tensor y = matmul(a, b, options);
+      const float *pa = a.data<float>(), *pb = b.data<float>(), *py = y.data<float>();
+      const auto expected = [&](std::int64_t i, std::int64_t j) {
+        double sum = 0;
+        for (std::int64_t p = 0; p < k; ++p) {
+          sum +=
+              static_cast<double>(pa[ta ? p * m + i : i * k + p]) * pb[tb ? j * k + p : p * n + j];
+        }
+        return sum;
+      };
+      for (std::int64_t j = 0; j < n; j += 37)
+        CHECK(std::abs(py[777 * n + j] - expected(777, j)) < 1e-4);
+      for (std::int64_t i = 0; i < m; i += 37)
+        CHECK(std::abs(py[i * n + n - 1] - expected(i, n - 1)) < 1e-4);
+      const int before = num_threads();
+      set_num_threads(before == 1 ? 3 : 1);
+      CHECK(same_bits(matmul(a, b, options), y));
+      set_num_threads(before);
+    }
+  }
 }
 
 }  // namespace
