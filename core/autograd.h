@@ -87,8 +87,8 @@ struct GradOptions {
 [[nodiscard]] std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs,
                                        GradOptions options = {});
 
-// Calls `hook` with the whole gradient of `tensor` in every backward pass; what it returns takes
-// the gradient's place (an undefined Tensor leaves it). Returns an id for remove_hook.
+// Calls `hook` with the whole gradient of `tensor` in every backward() and grad(); what it returns
+// takes the gradient's place (an undefined Tensor leaves it). Returns an id for remove_hook.
 using Hook = std::function<Tensor(const Tensor& grad)>;
 int register_hook(const Tensor& tensor, Hook hook);
 void remove_hook(const Tensor& tensor, int id);
@@ -198,7 +198,7 @@ class BackwardContext {
   // Hands over the gradient of an input; its shape must be the input's.
   void set_grad(int input, Tensor grad);
   // Memory for it, so that a kernel can write or add straight into a parameter's gradient. Only
-  // for kernels (never with create_graph). Call it once an input, and write all of it.
+  // for kernels (never with create_graph). Call it once an input that needs(), and write all of it.
   [[nodiscard]] Destination destination(int input);
 
  private:

@@ -13,7 +13,8 @@ std::atomic<std::uint64_t> g_next_pass{1};
 
 Tensor run_hooks(const Hooks* hooks, int output, Tensor grad) {
   if (!hooks) return grad;
-  for (const Hooks::Entry& e : hooks->entries) {
+  const std::vector<Hooks::Entry> entries = hooks->entries;  // a hook may remove itself
+  for (const Hooks::Entry& e : entries) {
     if (e.output != output) continue;
     Tensor replaced = e.hook(grad);
     if (!replaced.defined()) continue;
@@ -79,7 +80,11 @@ Engine::~Engine() {
     node->needed = false;
     node->pass.store(0, std::memory_order_release);
   }
-  release_leaves();
+  // A node that threw has left its part half written.
+  for (const LentLeaf& lent : lent_leaves_) {
+    if (lent.fresh) lent.leaf->grad = Tensor();
+  }
+  end_loans();
 }
 
 void Engine::claim(Node* node) {
@@ -163,15 +168,17 @@ void Engine::add_to_leaf(TensorImpl& leaf, Tensor grad) {
 
 void Engine::deliver(const Edge& e, Tensor grad) {
   if (!wants(e)) return;
-  if (e.node) {
+  if (!lent_leaves_.empty() || !lent_sums_.empty()) {
+    deferred_.emplace_back(e, std::move(grad));
+  } else if (e.node) {
     enqueue(e.node.get());
     add_to(e.node->pending[static_cast<std::size_t>(e.output)], std::move(grad));
+  } else if (e.leaf->hooks) {
+    add_to(hooked_[e.leaf.get()], std::move(grad));
   } else if (has_targets_) {
     const auto& indices = targets_.at({e.leaf.get(), 0});
     add_to(results_[indices[0]], std::move(grad));
     for (std::size_t k = 1; k < indices.size(); ++k) results_[indices[k]] = results_[indices[0]];
-  } else if (e.leaf->hooks) {
-    add_to(hooked_[e.leaf.get()], std::move(grad));
   } else {
     add_to_leaf(*e.leaf, std::move(grad));
   }
@@ -183,14 +190,18 @@ Destination Engine::destination(const Edge& e) {
     Tensor& sum = e.node->pending[static_cast<std::size_t>(e.output)];
     if (!sum.defined()) {
       sum = Tensor::empty(e.shape, e.dtype);
+      lent_sums_.push_back(sum);
       return {sum, false};
     }
-    if (BackwardContext::exclusive(sum)) return {sum, true};
+    if (BackwardContext::exclusive(sum)) {
+      lent_sums_.push_back(sum);
+      return {sum, true};
+    }
   } else if (!has_targets_ && !e.leaf->hooks &&
              !e.leaf->lock.test_and_set(std::memory_order_acquire)) {
     TensorImpl& leaf = *e.leaf;
-    locked_.push_back(&leaf);
     const bool accumulate = leaf.grad.defined();
+    lent_leaves_.push_back({&leaf, !accumulate});
     if (!accumulate) {
       leaf.grad =
           leaf.grad_buffer.defined() ? leaf.grad_buffer : Tensor::empty(leaf.shape, leaf.dtype);
@@ -203,9 +214,10 @@ Destination Engine::destination(const Edge& e) {
   return {beside, false};
 }
 
-void Engine::release_leaves() {
-  for (TensorImpl* leaf : locked_) leaf->lock.clear(std::memory_order_release);
-  locked_.clear();
+void Engine::end_loans() {
+  for (const LentLeaf& lent : lent_leaves_) lent.leaf->lock.clear(std::memory_order_release);
+  lent_leaves_.clear();
+  lent_sums_.clear();
 }
 
 void Engine::run() {
@@ -217,7 +229,12 @@ void Engine::run() {
     run_node(*node);
   }
   for (auto& [leaf, grad] : hooked_) {
-    add_to_leaf(*leaf, run_hooks(leaf->hooks.get(), 0, std::move(grad)));
+    grad = run_hooks(leaf->hooks.get(), 0, std::move(grad));
+    if (!has_targets_) {
+      add_to_leaf(*leaf, std::move(grad));
+      continue;
+    }
+    for (std::size_t i : targets_.at({leaf, 0})) results_[i] = grad;
   }
 }
 
@@ -248,7 +265,7 @@ void Engine::run_node(Node& node) {
       const NoGrad off;
       node.op->backward(ctx);
     }
-    release_leaves();
+    end_loans();
     for (auto& [edge, grad] : std::exchange(deferred_, {})) deliver(edge, std::move(grad));
     if (!retain_graph_) {
       node.saved.clear();
@@ -261,7 +278,8 @@ void Engine::run_node(Node& node) {
 
 // Differentiates the op's composed form in its place. The inputs get new names (alias), so that the
 // inner pass gives the partial derivative of each and stops there, even if one input was computed
-// from another.
+// from another. That goes for results whose gradient nobody wants too: the graph above them belongs
+// to the pass that runs now.
 void Engine::run_composed(Node& node, BackwardContext& ctx) {
   const std::size_t n = node.inputs.size();
   require(node.saved.size() >= n, "{}: a fused op must save its inputs first", node.op->name);
@@ -270,14 +288,14 @@ void Engine::run_composed(Node& node, BackwardContext& ctx) {
   for (std::size_t i = 0; i < n; ++i) {
     const Tensor x = ctx.saved(static_cast<int>(i));
     inputs[i] = x;
-    if (!ctx.needs(static_cast<int>(i))) continue;
+    const bool is_result = x.defined() && !x.is_leaf();
+    if (!is_result && !ctx.needs(static_cast<int>(i))) continue;
     inputs[i] = alias(x);
     wanted.push_back(inputs[i]);
     index.push_back(static_cast<int>(i));
   }
   const Tensor y = node.op->composed(inputs, node.attrs);
   if (!y.requires_grad()) return;
-  // The graph above the inputs belongs to the pass that runs now.
   Engine inner(true, true);
   inner.set_targets(std::span(&y, 1), wanted, Engine::Below::nothing);
   inner.seed(y, ctx.grad_output());

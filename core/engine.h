@@ -70,7 +70,8 @@ class Engine {
   void run_composed(Node& node, BackwardContext& ctx);
   void add_to(Tensor& sum, Tensor grad);
   void add_to_leaf(TensorImpl& leaf, Tensor grad);
-  void release_leaves();
+  // Ends what destination() lent: the buffers of leaves, and the gradients of nodes.
+  void end_loans();
 
   bool create_graph_;
   bool retain_graph_;
@@ -82,8 +83,16 @@ class Engine {
   std::vector<Node*> heap_;  // by id, highest first
   // Leaves with hooks get theirs at the end, when the whole gradient is there.
   std::unordered_map<TensorImpl*, Tensor> hooked_;
-  // Leaves whose buffer the running node writes to, and gradients that wait until it is done.
-  std::vector<TensorImpl*> locked_;
+  // Note [Loans]. Until the running node is done, its backward may still write to what
+  // destination() gave out. So that memory is handed out once, nothing is added to it, and
+  // gradients that arrive meanwhile wait. Waiting for the lock of another leaf, while one is held,
+  // could never end.
+  struct LentLeaf {
+    TensorImpl* leaf;
+    bool fresh;  // it had no gradient before
+  };
+  std::vector<LentLeaf> lent_leaves_;
+  std::vector<Tensor> lent_sums_;
   std::vector<std::pair<Edge, Tensor>> deferred_;
 };
 

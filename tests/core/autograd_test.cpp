@@ -7,6 +7,7 @@
 
 #include "core/ops/arithmetic.h"
 #include "core/ops/broadcast.h"
+#include "core/ops/norm_rows.h"
 #include "tests/support/op_case.h"
 
 namespace norma::test {
@@ -188,6 +189,84 @@ TEST_CASE("hooks see the whole gradient and may replace it", "[autograd]") {
   x.clear_grad();
   backward(mul_scalar(x, 3.0));
   CHECK(x.grad().item() == 3);
+
+  // Of grad() too; and a hook may remove itself.
+  const Tensor u = leaf({1.0});
+  int once = 0;
+  once = register_hook(u, [&](const Tensor& g) {
+    remove_hook(u, once);
+    return mul_scalar(g, 10.0);
+  });
+  CHECK(grad(mul_scalar(u, 3.0), {u})[0].item() == 30);
+  CHECK(grad(mul_scalar(u, 3.0), {u})[0].item() == 3);
+}
+
+// Toy ops whose backward asks for memory, as kernels do.
+Tensor toy(const OpInfo& op, const Tensor& a) {
+  Tensor y = a.clone();
+  record(op, y, {a, a}, {});
+  return y;
+}
+
+TEST_CASE("one tensor as two inputs of a node that writes to lent memory", "[autograd]") {
+  // The gradient of input 1 comes while the memory for input 0 is not written yet.
+  static const OpInfo op{"toy", [](BackwardContext& ctx) {
+                           Destination d = ctx.destination(0);
+                           ctx.set_grad(1, Tensor::full(Shape{1}, 2.0, DType::f64));
+                           double* to = d.tensor.mutable_data<double>();
+                           *to = (d.accumulate ? *to : 0.0) + 1.0;
+                         }};
+  const Tensor x = leaf({3.0});
+  backward(toy(op, x));
+  CHECK(x.grad().item() == 3);
+  backward(toy(op, x));
+  CHECK(x.grad().item() == 6);
+  CHECK(grad(toy(op, mul_scalar(x, 1.0)), {x})[0].item() == 3);
+
+  // Memory whose handle is dropped before it is written to.
+  static const OpInfo both{"toy", [](BackwardContext& ctx) {
+                             double* to[2];
+                             for (int i : {0, 1}) {
+                               Destination d = ctx.destination(i);
+                               to[i] = d.tensor.mutable_data<double>();
+                               if (!d.accumulate) *to[i] = 0;
+                             }
+                             CHECK(to[0] != to[1]);
+                             *to[1] += 2;
+                             *to[0] += 1;
+                           }};
+  CHECK(grad(toy(both, mul_scalar(x, 1.0)), {x})[0].item() == 3);
+
+  const Tensor z = leaf({1.0, 2.0, 4.0}), w = leaf({1.0, 2.0, 3.0});
+  const Tensor same = mul_scalar(w, 1.0);
+  const Tensor once = grad(sum_of(layer_norm(z, same, same)), {w})[0];
+  const Tensor g = leaf({1.0, 2.0, 3.0}), b = leaf({1.0, 2.0, 3.0});
+  const std::vector<Tensor> apart = grad(sum_of(layer_norm(z, g, b)), {g, b});
+  CHECK(compare(once, add(apart[0], apart[1]), 1e-14) == "");
+}
+
+TEST_CASE("a backward that throws leaves no gradient half written", "[autograd]") {
+  static const OpInfo op{"toy", [](BackwardContext& ctx) {
+                           (void)ctx.destination(0);
+                           throw Error("inside");
+                         }};
+  const Tensor x = leaf({3.0});
+  NORMA_CHECK_ERROR(backward(toy(op, x)), "inside");
+  CHECK_FALSE(x.grad().defined());
+  backward(mul_scalar(x, 2.0));
+  CHECK(x.grad().item() == 2);
+}
+
+TEST_CASE("a graph of the gradient, where an input of a fused op is a result nobody asks for",
+          "[autograd]") {
+  const Tensor x = leaf({1.0, 2.0, 4.0}), w = leaf({1.0, 2.0, 3.0});
+  const Tensor y = layer_norm(x, mul_scalar(w, 2.0), {});
+  const Tensor dx = grad(sum_of(mul(y, y)), {x}, {.create_graph = true})[0];
+  const Tensor s = sum_of(mul(dx, dx));
+  // s is homogeneous in w, of degree 4: w . ds/dw = 4 s (Euler).
+  const Tensor ds = grad(s, {w})[0];
+  CHECK(s.item() > 0.1);
+  CHECK(std::abs(sum_of(mul(w, ds)).item() - 4 * s.item()) <= 1e-10 * s.item());
 }
 
 TEST_CASE("an op without a backward throws when it is recorded", "[autograd]") {
