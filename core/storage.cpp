@@ -36,6 +36,10 @@ SizeClass size_class(std::int64_t bytes) {
   return {kSmallClasses + (log - 12) * kSteps + static_cast<int>(k) - 1, base + k * step};
 }
 
+std::byte* from_system(std::int64_t bytes) {
+  return static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<std::size_t>(bytes)));
+}
+
 struct Pool {
   std::mutex mutex;
   std::array<std::vector<std::byte*>, kClasses> free;
@@ -83,8 +87,11 @@ Ref<Storage> Storage::allocate(std::int64_t bytes) {
     p.stats.peak_bytes = std::max(p.stats.peak_bytes, p.stats.live_bytes);
   }
   if (!data) {
-    data =
-        static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<std::size_t>(c.bytes)));
+    data = from_system(c.bytes);
+    if (!data) {
+      release_cached_memory();  // free blocks of other sizes
+      data = from_system(c.bytes);
+    }
     if (!data) {
       const std::lock_guard lock(p.mutex);
       p.stats.live_bytes -= c.bytes;

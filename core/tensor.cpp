@@ -19,6 +19,19 @@ To convert(From x) {
   }
 }
 
+// Bytes of a tensor of this shape. Throws Error where no memory could hold it.
+std::int64_t bytes_of(const Shape& shape, DType dtype) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 47;  // what a process can address on x86-64
+  std::int64_t bytes = size_of(dtype);
+  bool too_large = false;
+  for (std::int64_t n : shape) {
+    too_large |= __builtin_mul_overflow(bytes, std::max<std::int64_t>(1, n), &bytes);
+  }
+  require(!too_large && bytes <= kMost, "tensor: shape {} of {} is too large for any memory", shape,
+          name_of(dtype));
+  return shape.numel() * size_of(dtype);
+}
+
 Tensor make(Ref<Storage> storage, std::int64_t offset_bytes, const Shape& shape, DType dtype) {
   auto impl = make_ref<TensorImpl>();
   impl->storage = std::move(storage);
@@ -41,7 +54,7 @@ void check_in_place(const Tensor& x, const char* op) {
 Tensor::Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
 
 Tensor Tensor::empty(const Shape& shape, DType dtype) {
-  return make(Storage::allocate(shape.numel() * size_of(dtype)), 0, shape, dtype);
+  return make(Storage::allocate(bytes_of(shape, dtype)), 0, shape, dtype);
 }
 
 Tensor Tensor::zeros(const Shape& shape, DType dtype) {
@@ -96,7 +109,7 @@ Tensor Tensor::from_ids(const Shape& shape, std::span<const std::int64_t> values
 
 Tensor Tensor::view(Ref<Storage> storage, std::int64_t offset_bytes, const Shape& shape,
                     DType dtype) {
-  const std::int64_t bytes = shape.numel() * size_of(dtype);
+  const std::int64_t bytes = bytes_of(shape, dtype);
   require(offset_bytes >= 0 && offset_bytes + bytes <= storage->bytes(),
           "tensor: a view of {} bytes at {} does not fit into a storage of {}", bytes, offset_bytes,
           storage->bytes());
