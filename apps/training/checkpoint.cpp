@@ -20,6 +20,11 @@ Json to_json(const TrainState& s) {
   j["seconds"] = s.seconds;
   j["best"] = s.best ? json_number(*s.best) : Json();
   j["best_step"] = s.best_step;
+  j["evaluated_step"] = s.evaluated_step;
+  j["without_better"] = s.without_better;
+  j["skipped_in_a_row"] = s.skipped_in_a_row;
+  j["recent"] = Json::array();
+  for (double loss : s.recent) j["recent"].push_back(json_number(loss));
   j["config_hash"] = s.config_hash;
   return j;
 }
@@ -33,6 +38,10 @@ TrainState state_from(const std::string& path) {
   s.seconds = j.at("seconds");
   if (!j.at("best").is_null()) s.best = number_of(j.at("best"));
   s.best_step = j.at("best_step");
+  s.evaluated_step = j.at("evaluated_step");
+  s.without_better = j.at("without_better");
+  s.skipped_in_a_row = j.at("skipped_in_a_row");
+  for (const Json& loss : j.at("recent")) s.recent.push_back(number_of(loss));
   s.config_hash = j.at("config_hash");
   return s;
 }

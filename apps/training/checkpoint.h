@@ -21,6 +21,10 @@ struct TrainState {
   double seconds = 0;          // of training so far
   std::optional<double> best;  // the best evaluation, by train.best
   std::int64_t best_step = 0;
+  std::int64_t evaluated_step = 0;    // of the last evaluation that stands in metrics.jsonl
+  std::int64_t without_better = 0;    // evaluations since the best one
+  std::int64_t skipped_in_a_row = 0;  // of the steps just done
+  std::vector<double> recent;         // losses of the last steps
   std::string config_hash;
 };
 

@@ -125,11 +125,14 @@ void Trainer::record(std::int64_t step, const Step& result) {
   metrics_->append(record);
 }
 
-Evaluation Trainer::evaluate_now(std::int64_t step) {
+void Trainer::evaluate_now(std::int64_t step) {
   const std::optional<Part> part = evaluation_part(*data_);
-  if (!part) return {};
+  if (!part) return;
   const Evaluation e = evaluate(*model_, *data_, *part, config_.loss, config_.train.batch,
                                 config_.train.eval_batches);
+  last_evaluation_ = e;
+  if (state_.evaluated_step == step) return;
+  state_.evaluated_step = step;
   Json record;
   record["kind"] = "eval";
   record["step"] = step;
@@ -141,7 +144,7 @@ Evaluation Trainer::evaluate_now(std::int64_t step) {
   const double value = by_accuracy ? *e.accuracy : e.loss;
   const bool better = std::isfinite(value) &&
                       (!state_.best || (by_accuracy ? value > *state_.best : value < *state_.best));
-  evaluations_without_better_ = better ? 0 : evaluations_without_better_ + 1;
+  state_.without_better = better ? 0 : state_.without_better + 1;
   if (better) {
     state_.best = value;
     state_.best_step = step;
@@ -149,8 +152,6 @@ Evaluation Trainer::evaluate_now(std::int64_t step) {
   progress_->note(
       fmt::format("{}  step {}  {} loss {:.4f}{}", config_.name, step, name_of(e.part), e.loss,
                   e.accuracy ? fmt::format("  accuracy {:.2f} %", 100 * *e.accuracy) : ""));
-  last_evaluation_ = e;
-  return e;
 }
 
 void Trainer::checkpoint(std::int64_t step) {
@@ -165,11 +166,15 @@ void Trainer::checkpoint(std::int64_t step) {
 
 // The mean of the last losses lies within 2 % of ln(classes), or above it.
 bool Trainer::at_guessing_level() const {
-  if (recent_.size() < kRecent || data_->spec().classes < 2) return false;
+  if (state_.recent.size() < kRecent || data_->spec().classes < 2) return false;
   double sum = 0;
-  for (double loss : recent_) sum += loss;
+  for (double loss : state_.recent) sum += loss;
   const double guessing = std::log(static_cast<double>(data_->spec().classes));
   return sum / static_cast<double>(kRecent) > 0.98 * guessing;
+}
+
+bool Trainer::stops_early() const {
+  return config_.train.early_stop && state_.without_better >= *config_.train.early_stop;
 }
 
 RunResult Trainer::run() {
@@ -182,8 +187,9 @@ RunResult Trainer::run() {
   const std::optional<std::int64_t> eval_every =
       train.eval_every || !train.epochs ? train.eval_every : total_steps_ / *train.epochs;
   std::int64_t step = state_.step;
+  if (!state_.recent.empty()) result.final_loss = state_.recent.back();
   bool saved = false;
-  while (step < total_steps_) {
+  while (step < total_steps_ && !stops_early()) {
     const Step now = train_step(step);
     ++step;
     state_.samples += now.samples;
@@ -191,7 +197,7 @@ RunResult Trainer::run() {
     record(step, now);
     progress_->update(step, now.loss, now.lr);
     const bool finite = std::isfinite(now.loss) && now.clipped.finite;
-    skipped_in_a_row_ = finite ? 0 : skipped_in_a_row_ + 1;
+    state_.skipped_in_a_row = finite ? 0 : state_.skipped_in_a_row + 1;
     if (!finite) {
       ++state_.skipped;
       const std::string what =
@@ -200,14 +206,15 @@ RunResult Trainer::run() {
               : fmt::format("the loss is {}", now.loss);
       progress_->note(
           fmt::format("{}  step {}: {}; the update was left out", config_.name, step, what));
-      if (train.on_divergence == OnDivergence::stop && skipped_in_a_row_ > train.max_skipped) {
+      if (train.on_divergence == OnDivergence::stop &&
+          state_.skipped_in_a_row > train.max_skipped) {
         result.status = RunStatus::diverged;
         result.reason = fmt::format("step {}: {}", step, what);
         break;
       }
     }
-    recent_.push_back(now.loss);
-    if (recent_.size() > kRecent) recent_.pop_front();
+    state_.recent.push_back(now.loss);
+    if (state_.recent.size() > kRecent) state_.recent.erase(state_.recent.begin());
     if (train.guessing_after && step >= *train.guessing_after && at_guessing_level()) {
       result.status = RunStatus::diverged;
       result.reason =
@@ -215,18 +222,18 @@ RunResult Trainer::run() {
                       data_->spec().classes, std::log(static_cast<double>(data_->spec().classes)));
       break;
     }
-    const bool evaluated = every(eval_every, step) && step < total_steps_;
+    const bool evaluated = every(eval_every, step) || step == total_steps_;
     if (evaluated) evaluate_now(step);
     saved = train.checkpoint_every ? every(train.checkpoint_every, step) : evaluated;
     if (saved) checkpoint(step);
-    if (train.early_stop && evaluations_without_better_ >= *train.early_stop) break;
-    if (g_stop.load()) {
+    if (g_stop.load() && step < total_steps_) {
       result.status = RunStatus::interrupted;
       break;
     }
   }
   result.steps = step;
-  if (result.status == RunStatus::completed) evaluate_now(step);
+  // A run that is resumed at its end has not evaluated yet.
+  if (result.status == RunStatus::completed && !last_evaluation_) evaluate_now(step);
   if (result.status != RunStatus::diverged && !saved) checkpoint(step);
   result.final = last_evaluation_;
   result.seconds = seconds();

@@ -2,7 +2,6 @@
 // backward, clip, update, record} -> metrics.jsonl, checkpoints, summary.json.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -64,10 +63,12 @@ class Trainer {
   };
   [[nodiscard]] Step train_step(std::int64_t step);
   void record(std::int64_t step, const Step& result);
-  Evaluation evaluate_now(std::int64_t step);
+  // Sets last_evaluation_; writes it down once a step, however often a run is resumed there.
+  void evaluate_now(std::int64_t step);
   void checkpoint(std::int64_t step);
   void resume_from_checkpoint();
   [[nodiscard]] bool at_guessing_level() const;
+  [[nodiscard]] bool stops_early() const;
   void write_summary(const RunResult& result) const;
   [[nodiscard]] double seconds() const { return state_.seconds + progress_->seconds(); }
 
@@ -85,10 +86,7 @@ class Trainer {
   std::unique_ptr<Progress> progress_;
   TrainState state_;
   std::optional<Evaluation> last_evaluation_;
-  static constexpr std::size_t kRecent = 10;
-  std::deque<double> recent_;  // losses of the last steps
-  std::int64_t skipped_in_a_row_ = 0;
-  std::int64_t evaluations_without_better_ = 0;
+  static constexpr std::size_t kRecent = 10;  // losses that at_guessing_level() looks at
 };
 
 }  // namespace norma

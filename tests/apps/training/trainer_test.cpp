@@ -137,6 +137,31 @@ TEST_CASE("a damaged checkpoint is passed over, another configuration is refused
   CHECK(weights(folder / "run", 9) == whole);
 }
 
+TEST_CASE("a resumed run stops early where the whole one did, and is not written down twice",
+          "[training]") {
+  Folder folder("early");
+  Json config = shift_config(20);
+  config["optimizer"]["lr"] = 1e-30;  // no evaluation is better than the first one
+  config["train"]["eval_every"] = 2;
+  config["train"]["early_stop"] = 2;
+  config["train"]["keep"] = 10;
+  const RunResult whole = train(config, folder / "run");
+  CHECK(whole.status == RunStatus::completed);
+  CHECK(whole.steps == 6);
+  const std::string written = records(folder / "run");
+
+  const RunResult again = train(config, folder / "run", true);
+  CHECK(again.steps == 6);
+  CHECK(again.final_loss == whole.final_loss);
+  REQUIRE(again.final);
+  CHECK(again.final->loss == whole.final->loss);
+  CHECK(records(folder / "run") == written);
+
+  fs::remove_all(folder / "run/checkpoints/step-6");
+  CHECK(train(config, folder / "run", true).steps == 6);
+  CHECK(records(folder / "run") == written);
+}
+
 TEST_CASE("evaluating in the middle changes nothing of the training (karpathy/nanoGPT#240)",
           "[training]") {
   Folder folder("evaluate");
