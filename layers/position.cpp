@@ -5,17 +5,17 @@
 
 namespace norma {
 
-Tensor sinusoidal_table(std::int64_t length, std::int64_t width) {
-  Tensor table = Tensor::empty(Shape{length, width});
-  float* p = table.mutable_data<float>();
+Tensor sinusoidal_table(std::int64_t length, std::int64_t width, DType dtype) {
+  std::vector<double> values;
+  values.reserve(static_cast<std::size_t>(length * width));
   for (std::int64_t t = 0; t < length; ++t) {
     for (std::int64_t c = 0; c < width; ++c) {
       const double exponent = static_cast<double>(c / 2 * 2) / static_cast<double>(width);
       const double angle = static_cast<double>(t) * std::pow(10000.0, -exponent);
-      p[t * width + c] = static_cast<float>(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
+      values.push_back(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
     }
   }
-  return table;
+  return Tensor::from(Shape{length, width}, values, dtype);
 }
 
 std::vector<double> alibi_slopes(std::int64_t heads) {

@@ -62,8 +62,8 @@ struct PositionConfig : config::OneOf<LearnedPositionConfig, SinusoidalPositionC
   using OneOf::OneOf;
 };
 
-// The table of sinusoidal codes, (length, width), in f32.
-[[nodiscard]] Tensor sinusoidal_table(std::int64_t length, std::int64_t width);
+// The table of sinusoidal codes, (length, width).
+[[nodiscard]] Tensor sinusoidal_table(std::int64_t length, std::int64_t width, DType dtype);
 // ALiBi's slopes, one a head, as in the paper's code: 2^(-8 i / n) for the powers of two n, and for
 // other numbers those of the power below, then every second one of the power above.
 [[nodiscard]] std::vector<double> alibi_slopes(std::int64_t heads);

@@ -143,7 +143,7 @@ Transformer::Transformer(const TransformerConfig& config, const Scope& scope, co
         std::make_unique<Embedding>(scope.child("positions"), in.shape, context_, config.width);
     child("positions", *positions_);
   } else if (config.position.get_if<SinusoidalPositionConfig>()) {
-    sinusoids_ = sinusoidal_table(context_, config.width);
+    sinusoids_ = sinusoidal_table(context_, config.width, scope.dtype());
   }
   if (config.embedding_norm) {
     embedding_norm_ = config.norm.build(scope.child("embedding_norm"), stream);

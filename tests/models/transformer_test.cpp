@@ -51,6 +51,18 @@ TEST_CASE("deepnorm with alpha = gain = 1 is post", "[placements]") {
                         logits(with(PostPlacement{}, false), ids())));
 }
 
+TEST_CASE("every position code runs in f64", "[transformer]") {
+  for (const PositionConfig& position :
+       {PositionConfig(LearnedPositionConfig{}), PositionConfig(SinusoidalPositionConfig{}),
+        PositionConfig(RopePositionConfig{}), PositionConfig(AlibiPositionConfig{}),
+        PositionConfig(NoPositionConfig{})}) {
+    TransformerConfig config = small();
+    config.position = position;
+    INFO(position.type());
+    CHECK(logits(config, ids()).dtype() == DType::f64);
+  }
+}
+
 TEST_CASE("block 1 of lns is pre, and peri is sandwich", "[placements]") {
   TransformerConfig lns = with(LnsPlacement{}, true), pre = with(PrePlacement{}, true);
   CHECK_FALSE(same_bits(logits(lns, ids()), logits(pre, ids())));
