@@ -8,6 +8,7 @@
 
 #include "apps/data/idx.h"
 #include "apps/training/run_config.h"
+#include "apps/training/run_folder.h"
 #include "core/autograd.h"
 #include "core/file.h"
 #include "core/parameters.h"
@@ -17,15 +18,6 @@
 namespace norma {
 namespace fs = std::filesystem;
 namespace {
-
-using config::Json;
-
-double number(const Json& v) {
-  if (v.is_number()) return v.get<double>();
-  if (v == "inf") return INFINITY;
-  if (v == "-inf") return -INFINITY;
-  return NAN;
-}
 
 // One case with its file, so that paths beside it are found.
 class Case {
@@ -88,7 +80,7 @@ class Case {
     Shape shape;
     for (const Json& s : j.at("shape")) shape.push_back(s);
     std::vector<double> values;
-    for (const Json& v : j.at("data")) values.push_back(number(v));
+    for (const Json& v : j.at("data")) values.push_back(number_of(v));
     return Tensor::from(shape, values, dtype_from_name(j.at("dtype").get<std::string>()));
   }
 
@@ -220,7 +212,7 @@ class Case {
     const Tensor y = config.apply(x, tensor(json_.at("inputs").at(1)));
     if (!json_.contains("expect")) return {};
     const Json& expect = json_.at("expect");
-    std::string s = compare("output", y.to_vector(), {number(expect.at("output"))});
+    std::string s = compare("output", y.to_vector(), {number_of(expect.at("output"))});
     if (s.empty() && expect.contains("grad_inputs")) {
       backward(y);
       s = compare("grad_inputs[0]", x.grad(), expect.at("grad_inputs").at(0));
@@ -257,7 +249,7 @@ class Case {
     std::vector<double> got, expected;
     for (const Json& t : json_.at("steps")) got.push_back(schedule->rate(t));
     if (!json_.contains("expect")) return {};
-    for (const Json& v : json_.at("expect").at("lr")) expected.push_back(number(v));
+    for (const Json& v : json_.at("expect").at("lr")) expected.push_back(number_of(v));
     return compare("lr", got, expected);
   }
 
@@ -284,7 +276,7 @@ class Case {
     if (!s.empty() || !json_.contains("targets")) return s;
     const Tensor loss = loss_config.apply(y, tensor(json_.at("targets")));
     if (expect.contains("loss")) {
-      s = compare("loss", loss.to_vector(), {number(expect.at("loss"))});
+      s = compare("loss", loss.to_vector(), {number_of(expect.at("loss"))});
     }
     if (!s.empty()) return s;
     backward(loss);
@@ -295,14 +287,16 @@ class Case {
   }
 
   std::string grad_norms(const Module& module, const Json& expected) const {
-    for (const NamedTensor& g : gradients(module)) {
-      if (!expected.contains(g.name)) continue;
+    const std::vector<NamedTensor> got = gradients(module);
+    for (const auto& [name, value] : expected.items()) {
+      const NamedTensor* g = find_tensor(got, name);
+      if (!g) return fmt::format("gradient norm of {}: does not exist", name);
       double square = 0;
-      if (g.tensor.defined()) {
-        for (double v : g.tensor.to_vector()) square += v * v;
+      if (g->tensor.defined()) {
+        for (double v : g->tensor.to_vector()) square += v * v;
       }
       const std::string s =
-          compare("gradient norm of " + g.name, {std::sqrt(square)}, {number(expected.at(g.name))});
+          compare("gradient norm of " + name, {std::sqrt(square)}, {number_of(value)});
       if (!s.empty()) return s;
     }
     return {};

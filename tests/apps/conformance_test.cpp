@@ -59,6 +59,11 @@ TEST_CASE("a wrong number, shape or error is found, and where", "[conformance]")
   CHECK(contains(failure_of(head + R"("kind": "loss", "loss": "mse", "inputs": [{"dtype": "f32",
     "shape": [1], "data": [1]}, {"dtype": "f32", "shape": [1], "data": [1]}], "expect_error": ["no"]})"),
                  "expected an error; got none"));
+  CHECK(contains(failure_of(head + R"("kind": "model", "model": {"type": "sequential", "layers":
+    [{"type": "linear", "out": 1}]}, "loss": "mse", "inputs": [{"dtype": "f32", "shape": [1, 2],
+    "data": [1, 2]}], "targets": {"dtype": "f32", "shape": [1, 1], "data": [0]},
+    "expect": {"grad_norms": {"nowhere": 1}}})"),
+                 "gradient norm of nowhere: does not exist"));
   CHECK(contains(failure_of(head + R"("kind": "toy"})"), "unknown kind \"toy\""));
 }
 
