@@ -33,7 +33,7 @@ Status train(const Arguments& arguments) {
     return kDiverged;
   }
   if (result.status == RunStatus::interrupted) {
-    fmt::print(stderr, "saved; go on with: norma train {} --out {} --resume\n", arguments.config,
+    fmt::print(stderr, "saved; go on with: norma train {}/config.json --out {} --resume\n", folder,
                folder);
     return kInterrupted;
   }

@@ -12,6 +12,8 @@ namespace {
 
 std::int64_t pick(const std::vector<double>& logits, const GenerationOptions& options,
                   RandomStream& random) {
+  require(std::none_of(logits.begin(), logits.end(), [](double x) { return std::isnan(x); }),
+          "generate: the model gives NaN; its run diverged, take an earlier checkpoint");
   std::vector<std::int64_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   const auto likelier = [&](std::int64_t a, std::int64_t b) {
