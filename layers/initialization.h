@@ -1,14 +1,14 @@
 // Rules of initialisation: one family, a row a rule. Scope::make applies them.
 //
-//   rule            matrices                              biases               embeddings  head
-//   torch           U(+-1/sqrt(fan_in))                   U(+-1/sqrt(fan_in))  N(0, 1)     as
-//   matrices gpt2            N(0, 0.02), residual ones /sqrt(2L)   0                    N(0, 0.02)
-//   N(0, 0.02) normal          N(0, std)                             0                    N(0, std)
-//   N(0, std) xavier_uniform  U(+-gain sqrt(6/(fan_in+fan_out)))    0                    N(0, 1)
-//   torch xavier_normal   N(0, gain sqrt(2/(fan_in+fan_out)))   0                    N(0, 1) torch
-//   he_uniform      U(+-sqrt(6/fan_in))                   0                    N(0, 1)     torch
-//   he_normal       N(0, sqrt(2/fan_in))                  0                    N(0, 1)     torch
-//   orthogonal      orthonormal rows or columns           0                    N(0, 1)     torch
+//   rule            matrices                             biases               embeddings  head
+//   torch           U(+-1/sqrt(fan_in))                  U(+-1/sqrt(fan_in))  N(0, 1)     torch
+//   gpt2            N(0, 0.02), residual ones /sqrt(2L)  0                    N(0, 0.02)  gpt2
+//   normal          N(0, std)                            0                    N(0, std)   normal
+//   xavier_uniform  U(+-gain sqrt(6/(fan_in+fan_out)))   0                    N(0, 1)     torch
+//   xavier_normal   N(0, gain sqrt(2/(fan_in+fan_out)))  0                    N(0, 1)     torch
+//   he_uniform      U(+-sqrt(6/fan_in))                  0                    N(0, 1)     torch
+//   he_normal       N(0, sqrt(2/fan_in))                 0                    N(0, 1)     torch
+//   orthogonal      orthonormal rows or columns          0                    N(0, 1)     torch
 //
 // A matrix (out, in) has fan_in = in and fan_out = out; a convolution (out, in/groups, kernel...)
 // has fan_in = in/groups * kernel and fan_out = out/groups * kernel.

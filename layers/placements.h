@@ -5,7 +5,8 @@
 // F is attention or the feed-forward, N a norm; a norm that a row does not name is left out.
 //
 //   placement   N_in          N_out  N_post  alpha       beta        gain of v, out, ffn  final
-//   norm post                             yes     1           1 pre         yes 1           1 yes
+//   post                             yes     1           1
+//   pre         yes                          1           1                                yes
 //   deepnorm                         yes     (2L)^(1/4)  1           (8L)^(-1/4)
 //   sandwich    yes           yes            1           1                                yes
 //   peri        yes           yes            1           1                                yes
@@ -15,8 +16,8 @@
 //   rezero                                   1           learned, 0
 //   none                                     1           1
 //
-// L is the number of blocks, l counts them from 1; in `keel` the first block is `pre`. To add a
-// placement: a structure below, and its name in PlacementConfig.
+// final: a norm after the last block. L is the number of blocks, l counts them from 1; in `keel`
+// the first block is `pre`. To add a placement: a structure below, and its name in PlacementConfig.
 #pragma once
 
 #include <cmath>
