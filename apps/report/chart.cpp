@@ -8,7 +8,7 @@ namespace norma::report {
 namespace {
 
 constexpr std::size_t kWindowsPerCurve = 60;  // smoothing windows that fit beside each other
-constexpr double kExplosion = 3;              // times the first value: what is above is cut off
+constexpr double kExplosion = 3;              // times the highest first value
 constexpr double kMargin = 0.06;              // of the range, free above the curves
 
 // Mean of the finite values around each place.
@@ -54,7 +54,7 @@ Range y_range(const Chart& chart) {
     const double factor = std::max(1.2, std::pow(high / low, kMargin));
     return {low / factor, high * factor};
   }
-  if (first > 0 && high > kExplosion * first) high = kExplosion * first;
+  if (chart.cut_explosions && first > 0 && high > kExplosion * first) high = kExplosion * first;
   if (chart.from_zero && low > 0) low = 0;
   const double margin = kMargin * (high > low ? high - low : std::max(1.0, std::abs(high)));
   return {chart.from_zero && low == 0 ? 0 : low - margin, high + margin};

@@ -30,6 +30,9 @@ struct Chart {
   std::string x_label, y_label;
   bool log_y = false;
   bool from_zero = false;  // the axis of y begins at 0
+  // Of a curve that explodes only the beginning is shown, so that the others stay visible: y ends
+  // at three times the highest first value.
+  bool cut_explosions = false;
   std::vector<Curve> curves;
   std::vector<Level> levels;
 
@@ -37,8 +40,7 @@ struct Chart {
   [[nodiscard]] bool empty() const;
 };
 
-// The range of y that shows the picture: finite values alone, and of a curve that explodes only the
-// beginning, so that the others stay visible.
+// The range of y that shows the whole picture, with a margin.
 struct Range {
   double low = 0;
   double high = 1;

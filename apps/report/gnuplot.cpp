@@ -68,6 +68,22 @@ std::string data_block(std::size_t index, const Curve& curve, const Range& range
   return text + "EOD\n";
 }
 
+// 1, 2, 5, 10, ... where the range is short, powers of ten where it is long: gnuplot alone would
+// label powers only, and so nothing in a range without one.
+std::string log_tics(const Range& range) {
+  const double low = std::floor(std::log10(range.low)), high = std::ceil(std::log10(range.high));
+  const bool fine = std::log10(range.high / range.low) < 3;
+  std::string tics;
+  for (double power = low; power <= high; ++power) {
+    for (const double factor : {1.0, 2.0, 5.0}) {
+      const double y = factor * std::pow(10, power);
+      if (y < range.low || y > range.high || (factor > 1 && !fine)) continue;
+      tics += fmt::format("{}'{:g}' {:.9g}", tics.empty() ? "" : ", ", y, y);
+    }
+  }
+  return fmt::format("set ytics ({})\n", tics);
+}
+
 std::string script(const Chart& chart, const SvgOptions& options, const std::string& output) {
   const Range range = y_range(chart);
   std::string s;
@@ -87,10 +103,9 @@ std::string script(const Chart& chart, const SvgOptions& options, const std::str
   if (options.title)
     s += fmt::format("set title {} textcolor {} font ',16'\n", quoted(chart.title), ink);
   s += options.key
-           ? fmt::format("set key outside center top horizontal samplen 2.5 textcolor {}\n", ink)
+           ? fmt::format("set key bmargin center horizontal samplen 2.5 textcolor {}\n", ink)
            : std::string("set key off\n");
-  if (chart.log_y) s += "set logscale y\nset format y '%.0e'\n";
-  if (chart.log_y && range.low >= 1e-3 && range.high <= 1e4) s += "set format y '%g'\n";
+  if (chart.log_y) s += "set logscale y\n" + log_tics(range);
   s += fmt::format("set yrange [{:.9g}:{:.9g}]\n", range.low, range.high);
   s += "set xrange [*:*] noextend\n";
   double first = std::numeric_limits<double>::infinity(), last = -first;

@@ -43,7 +43,8 @@ figcaption { font-weight: 600; }
 figcaption .soft { font-weight: 400; display: block; }
 .key { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; margin: .5rem 0 .3rem; padding: 0; list-style: none; font-size: .9rem; }
 .swatch { display: inline-block; width: .95em; height: .95em; border-radius: 50%; margin-right: .45em; vertical-align: -.1em; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-svg { display: block; width: 100%; height: auto; color: var(--ink); }
+.plot { overflow-x: auto; }
+svg { display: block; width: 100%; min-width: 300px; height: auto; color: var(--ink); }
 svg text { font-family: inherit; }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(20rem, 1fr)); gap: 0 1.2rem; }
 .wide { overflow-x: auto; }
@@ -53,7 +54,7 @@ thead th { color: var(--soft); font-weight: 600; }
 tbody th { font-weight: 500; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 footer { margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: .8rem; }
-@media (max-width: 520px) { main { padding: 1.2rem .8rem 2rem; } figure { padding: .6rem .5rem; } .pair { grid-template-columns: 1fr; } dl { grid-template-columns: 1fr; } dd { margin-bottom: .3rem; } }
+@media (max-width: 520px) { main { padding: 1.2rem .8rem 2rem; } figure { padding: .6rem .5rem; } .pair { grid-template-columns: 1fr; } main > figure svg { min-width: 600px; } dl { grid-template-columns: 1fr; } dd { margin-bottom: .3rem; } }
 )css";
 
 }  // namespace
@@ -122,7 +123,7 @@ std::string figure(std::string_view heading, std::string_view note, const std::v
       html += fmt::format("<li>{}{}</li>", swatch(key.color), escaped(key.text));
     html += "</ul>\n";
   }
-  return html + svg.substr(begin) + "</figure>\n";
+  return html + "<div class=\"plot\">" + svg.substr(begin) + "</div></figure>\n";
 }
 
 std::string page(std::string_view title, const std::string& body) {

@@ -57,7 +57,7 @@ Chart train_chart(const Subject& subject, PointValue value, std::size_t window) 
 Chart evaluation_chart(const Subject& subject, bool accuracy) {
   Chart chart;
   chart.x_label = "optimizer step";
-  chart.y_label = accuracy ? "accuracy" : "loss of an evaluation (nats)";
+  chart.y_label = accuracy ? "accuracy" : "loss (nats)";
   for (std::size_t i = 0; i < subject.arms.size(); ++i) {
     std::vector<RunRecord> as_training;
     for (const RunRecord& run : subject.arms[i].runs) {
@@ -146,36 +146,55 @@ std::string claims_html(const Subject& subject) {
   return html;
 }
 
+std::string shown_value(const RunRecord& run, const study::Measure& measure) {
+  const bool ended = run.outcome == Outcome::completed;
+  return ended ? shown_number(measure.of(run)) : escaped(study::name_of(run.outcome));
+}
+
+// One run an arm: a row an arm, a column a measure.
+std::string single_runs_html(const Subject& subject) {
+  std::vector<std::string> head = {""};
+  head.insert(head.end(), subject.measures.begin(), subject.measures.end());
+  std::vector<std::vector<Cell>> rows;
+  for (std::size_t i = 0; i < subject.arms.size(); ++i) {
+    rows.push_back({{swatch(i) + escaped(subject.arms[i].name)}});
+    for (const std::string& name : subject.measures) {
+      rows.back().push_back(
+          {shown_value(subject.arms[i].runs[0], *study::find_measure(name)), true});
+    }
+  }
+  std::string notes;
+  for (const std::string& name : subject.measures) {
+    notes +=
+        fmt::format("{}{}: {}", notes.empty() ? "" : "; ", name, study::find_measure(name)->doc);
+  }
+  return fmt::format("<h2>Results</h2>\n{}<p class=\"soft\">{}.</p>\n", table(head, rows),
+                     escaped(notes));
+}
+
 std::string measures_html(const Subject& subject) {
+  const bool single = std::all_of(subject.arms.begin(), subject.arms.end(),
+                                  [](const Subject::Arm& arm) { return arm.runs.size() == 1; });
+  if (single) return single_runs_html(subject);
   std::string html;
   for (const std::string& name : subject.measures) {
-    const study::Measure* measure = study::find_measure(name);
-    std::size_t runs = 0;
-    for (const auto& arm : subject.arms) runs = std::max(runs, arm.runs.size());
-    std::vector<std::string> head = {""};
-    if (runs > 1) head.insert(head.end(), {"mean", "std"});
+    const study::Measure& measure = *study::find_measure(name);
+    std::vector<std::string> head = {"", "mean", "std"};
+    head.insert(head.end(), subject.arms[0].run_names.begin(), subject.arms[0].run_names.end());
     std::vector<std::vector<Cell>> rows;
     for (std::size_t i = 0; i < subject.arms.size(); ++i) {
       const auto& arm = subject.arms[i];
       std::vector<double> values;
-      for (const RunRecord& run : arm.runs) values.push_back(measure->of(run));
-      std::vector<Cell> row = {{swatch(i) + escaped(arm.name)}};
+      for (const RunRecord& run : arm.runs) values.push_back(measure.of(run));
       const study::Spread s = study::spread(values);
-      if (runs > 1) {
-        row.push_back({"<strong>" + shown_number(s.mean) + "</strong>", true});
-        row.push_back({study::shown_deviation(s), true});
-      }
-      for (std::size_t k = 0; k < values.size(); ++k) {
-        if (rows.empty()) head.push_back(runs > 1 ? arm.run_names[k] : name);
-        const Outcome outcome = arm.runs[k].outcome;
-        row.push_back({outcome == Outcome::completed ? shown_number(values[k])
-                                                     : escaped(study::name_of(outcome)),
-                       true});
-      }
-      rows.push_back(std::move(row));
+      rows.push_back({{swatch(i) + escaped(arm.name)},
+                      {"<strong>" + shown_number(s.mean) + "</strong>", true},
+                      {study::shown_deviation(s), true}});
+      for (const RunRecord& run : arm.runs)
+        rows.back().push_back({shown_value(run, measure), true});
     }
     html += fmt::format("<h2>Results: {}</h2>\n<p class=\"soft\">The {}.</p>\n", escaped(name),
-                        escaped(std::string(measure->doc)));
+                        escaped(measure.doc));
     html += table(head, rows);
   }
   return html;
@@ -283,7 +302,6 @@ Subject subject_of(const study::StudyResults& results) {
 
 Subject subject_of_runs(const std::vector<std::string>& folders) {
   Subject subject;
-  subject.measures = {"final"};
   for (const std::string& folder : folders) {
     const RunFolder run = RunFolder::open(folder);
     Subject::Arm arm;
@@ -311,6 +329,7 @@ Chart loss_chart(const Subject& subject) {
   chart.y_label = "training loss (nats)";
   chart.levels = subject.levels;
   chart.from_zero = true;
+  chart.cut_explosions = true;
   return chart;
 }
 
@@ -354,8 +373,8 @@ std::string html_report(const Subject& subject) {
   for (const bool accuracy : {false, true}) {
     const Chart chart = evaluation_chart(subject, accuracy);
     if (points(chart) < 2) continue;
-    body += figure(accuracy ? "Accuracy" : "Loss on data that is not trained on", "", keys,
-                   draw_svg(chart, kSmall));
+    body += figure(accuracy ? "Accuracy" : "Evaluation loss", "On data that is not trained on.",
+                   keys, draw_svg(chart, kSmall));
   }
   body += "</div>\n";
   body += settings_html(subject);

@@ -97,10 +97,10 @@ void Live::update(const std::vector<RunProgress>& running) {
   std::size_t name_width = 0;
   for (const RunProgress& run : running) name_width = std::max(name_width, run.name.size());
   const std::size_t width = terminal_ ? terminal_width() : 200;
-  std::string picture;
+  // Written at once, over the last picture, so that it does not flicker.
+  std::string picture = lines_ > 0 ? fmt::format("\033[{}A\r\033[J", lines_) : "";
   for (const RunProgress& run : running) picture += progress_line(run, name_width, width) + "\n";
   picture += overall(running) + "\n";
-  clear();
   std::fputs(picture.c_str(), stderr);
   std::fflush(stderr);
   if (terminal_) lines_ = static_cast<int>(running.size()) + 1;

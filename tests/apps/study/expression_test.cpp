@@ -172,8 +172,9 @@ TEST_CASE("errors say where, and what was meant", "[study]") {
       {"1 = 1", "expected an operator or the end; got \"= 1\""},
       {"final(\"pre\" \"post\")", "expected \",\" or \")\""},
   }));
-  INFO(text);
-  NORMA_CHECK_ERROR(Expression::parse(text, kScope), message);
+  const std::string wrong = text;  // a lambda cannot take a structured binding
+  INFO(wrong);
+  NORMA_CHECK_ERROR(Expression::parse(wrong, kScope), message);
 }
 
 TEST_CASE("brackets in brackets end with an error, not with the stack", "[study]") {

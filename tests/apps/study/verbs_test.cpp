@@ -1,0 +1,76 @@
+// The verbs study, reproduce and report, as they are called.
+#include <fstream>
+
+#include "tests/apps/study/support.h"
+#include "tests/support/catch.h"
+#include "tests/support/process.h"
+
+namespace norma {
+namespace {
+
+using test::contains;
+using test::run_norma;
+using test::run_shell;
+
+TEST_CASE("a study that is wrong ends with status 2, and leaves nothing", "[study]") {
+  const TemporaryFolder folder;
+  study::Json json = config::parse_json(study::test::kStudy);
+  json["arms"]["one"]["model.with"] = 3;
+  std::ofstream(folder / "study.json") << json.dump();
+  const auto wrong = run_norma("study " + (folder / "study.json") + " --out " + (folder / "out"));
+  CHECK(wrong.status == 2);
+  CHECK(contains(wrong.err, "arms.one: model.with"));
+  CHECK(wrong.out.empty());
+  CHECK_FALSE(std::filesystem::exists(folder / "out"));
+  CHECK(run_norma("study " + (folder / "nowhere.json")).status == 2);
+  CHECK(run_norma("study").status == 2);
+  CHECK(run_norma("study a.json --jobs 0").status == 2);
+}
+
+TEST_CASE("the shipped studies are listed, and an unknown name is an error", "[study]") {
+  const auto list = run_norma("reproduce --list");
+  CHECK(list.status == 0);
+  CHECK(contains(list.out, "warmup "));
+  CHECK(contains(list.out, "warmup_control "));
+  // Found from any folder.
+  CHECK(run_shell(std::string("cd / && ") + NORMA_BINARY_DIR "/bin/norma reproduce --list").out ==
+        list.out);
+  const auto unknown = run_norma("reproduce warmpu");
+  CHECK(unknown.status == 2);
+  CHECK(contains(unknown.err, "unknown study \"warmpu\"; the nearest known name is \"warmup\""));
+  CHECK(run_norma("reproduce warmup --all").status == 2);
+}
+
+TEST_CASE("a report of what is no run is an error", "[report]") {
+  const auto wrong = run_norma("report /nowhere");
+  CHECK(wrong.status == 1);
+  CHECK(contains(wrong.err, "/nowhere: is not the folder of a run"));
+}
+
+TEST_CASE("a run, its report, and Ctrl-C in the middle of a study", "[study][slow]") {
+  const TemporaryFolder folder;
+  study::Json json = config::parse_json(study::test::kStudy);
+  std::ofstream(folder / "run.json") << json["base"].dump();
+  REQUIRE(
+      run_norma("train " + (folder / "run.json") + " --quiet --out " + (folder / "run")).status ==
+      0);
+  const auto report = run_norma("report " + (folder / "run") + " --svg " + (folder / "run.svg"));
+  CHECK(report.status == 0);
+  CHECK(report.out == (folder / "run/report.html") + "\n");
+  CHECK(contains(read_file(folder / "run/report.html"), "guessing, ln 8"));
+  CHECK(contains(read_file(folder / "run.svg"), "<svg"));
+
+  json["base"]["train"]["steps"] = 10'000'000;
+  std::ofstream(folder / "study.json") << json.dump();
+  const std::string out = folder / "out";
+  const auto stopped =
+      run_shell(std::string(NORMA_BINARY_DIR "/bin/norma study ") + (folder / "study.json") +
+                " --out " + out + " & p=$!; while ! ls " + out +
+                "/runs/*/metrics.jsonl 2>/dev/null; do sleep 0.1; done; kill -INT $p; wait $p");
+  CHECK(stopped.status == 130);
+  CHECK(contains(stopped.err, "stopping; the study goes on from here"));
+  CHECK(study::test::lines(out + "/ledger.jsonl").empty());
+}
+
+}  // namespace
+}  // namespace norma
