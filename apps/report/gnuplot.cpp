@@ -102,9 +102,11 @@ std::string script(const Chart& chart, const SvgOptions& options, const std::str
                    quoted(chart.x_label), ink, quoted(chart.y_label), ink);
   if (options.title)
     s += fmt::format("set title {} textcolor {} font ',16'\n", quoted(chart.title), ink);
-  s += options.key
-           ? fmt::format("set key bmargin center horizontal samplen 2.5 textcolor {}\n", ink)
-           : std::string("set key off\n");
+  s += options.key ? fmt::format(
+                         "set bmargin at screen 0.24\nset key at screen 0.5, screen 0.02 center "
+                         "bottom horizontal samplen 2.5 textcolor {}\n",
+                         ink)
+                   : std::string("set key off\n");
   if (chart.log_y) s += "set logscale y\n" + log_tics(range);
   s += fmt::format("set yrange [{:.9g}:{:.9g}]\n", range.low, range.high);
   s += "set xrange [*:*] noextend\n";

@@ -22,7 +22,7 @@ struct Palette {
 
 struct SvgOptions {
   int width = 820, height = 400;  // points
-  bool key = false;               // the labels of the curves, above the field
+  bool key = false;               // the labels of the curves, below the field
   bool title = false;
   bool background = false;  // white; else transparent
   const Palette* palette = &page_palette();

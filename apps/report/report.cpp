@@ -311,6 +311,14 @@ Subject subject_of_runs(const std::vector<std::string>& folders) {
     arm.run_names.push_back(fmt::format("seed {}", arm.config.value("seed", 0)));
     subject.arms.push_back(std::move(arm));
   }
+  for (const char* name : {"final", "best", "eval", "accuracy", "seconds"}) {
+    const auto has = [&](const Subject::Arm& arm) {
+      return !std::isnan(study::find_measure(name)->of(arm.runs[0]));
+    };
+    if (std::any_of(subject.arms.begin(), subject.arms.end(), has))
+      subject.measures.emplace_back(name);
+  }
+  if (subject.measures.empty()) subject.measures.emplace_back("final");  // nothing is known yet
   subject.title =
       folders.size() == 1 ? subject.arms[0].name : fmt::format("{} runs", folders.size());
   const study::Json& data = subject.arms[0].config.at("data");

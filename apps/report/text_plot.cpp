@@ -100,9 +100,7 @@ class Plotter {
       cells_[r][c] = {sign, curve.color};
       last_row = r;
     }
-    labels_.push_back(
-        {fmt::format("{} {} {}", sign, curve.label, study::shown_number(curve.y.back())),
-         curve.color, true, last_row});
+    labels_.push_back({fmt::format("{} {}", sign, curve.label), curve.color, true, last_row});
   }
 
   std::string colored(const std::string& text, std::size_t color) const {

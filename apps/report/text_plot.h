@@ -13,8 +13,8 @@ struct TextPlotOptions {
   bool colors = false;      // as a terminal shows them
 };
 
-// Each curve has a sign of its own, and its label with its last value at the right, at the height
-// where it ends; levels are dashed lines.
+// Each curve has a sign of its own, and its label at the right, at the height where it ends; levels
+// are dashed lines.
 [[nodiscard]] std::string text_plot(const Chart& chart, const TextPlotOptions& options = {});
 
 }  // namespace norma::report

@@ -19,9 +19,12 @@ std::string study_file(const std::string& folder) { return folder + "/study.json
 void print_results(const StudyResults& results) {
   const StudyConfig& config = results.plan->config;
   fmt::print("{}\n\n{}\n", config.title.empty() ? config.name : config.title, table_text(results));
+  report::Chart chart = report::loss_chart(report::subject_of(results));
+  for (std::size_t arm = 0; arm < chart.curves.size(); ++arm) {
+    chart.curves[arm].label += " " + shown_number(spread(results.measure("final", arm)).mean);
+  }
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
-  const std::string plot =
-      report::text_plot(report::loss_chart(report::subject_of(results)), {.colors = terminal});
+  const std::string plot = report::text_plot(chart, {.colors = terminal});
   if (!plot.empty()) fmt::print("{}\n", plot);
   for (std::size_t i = 0; i < results.runs.size(); ++i) {
     const RunRecord& run = results.runs[i];

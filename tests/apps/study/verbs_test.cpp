@@ -57,7 +57,9 @@ TEST_CASE("a run, its report, and Ctrl-C in the middle of a study", "[study][slo
   const auto report = run_norma("report " + (folder / "run") + " --svg " + (folder / "run.svg"));
   CHECK(report.status == 0);
   CHECK(report.out == (folder / "run/report.html") + "\n");
-  CHECK(contains(read_file(folder / "run/report.html"), "guessing, ln 8"));
+  const std::string page = read_file(folder / "run/report.html");
+  CHECK(contains(page, "guessing, ln 8"));
+  CHECK(contains(page, ">accuracy</th>"));
   CHECK(contains(read_file(folder / "run.svg"), "<svg"));
 
   json["base"]["train"]["steps"] = 10'000'000;
