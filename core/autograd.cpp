@@ -100,10 +100,10 @@ int register_hook(const Tensor& tensor, Hook hook) {
 
 void remove_hook(const Tensor& tensor, int id) {
   TensorImpl* impl = tensor.impl();
+  if (!impl) return;
   std::unique_ptr<Hooks>& hooks = impl->node ? impl->node->hooks : impl->hooks;
   if (!hooks) return;
   std::erase_if(hooks->entries, [&](const Hooks::Entry& e) { return e.id == id; });
-  if (hooks->entries.empty()) hooks.reset();
 }
 
 // --- BackwardContext. --------------------------------------------------------------------------

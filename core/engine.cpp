@@ -174,7 +174,11 @@ void Engine::deliver(const Edge& e, Tensor grad) {
     enqueue(e.node.get());
     add_to(e.node->pending[static_cast<std::size_t>(e.output)], std::move(grad));
   } else if (e.leaf->hooks) {
-    add_to(hooked_[e.leaf.get()], std::move(grad));
+    // Few leaves have hooks; in the order in which their gradients come.
+    auto at = std::find_if(hooked_.begin(), hooked_.end(),
+                           [&](const auto& entry) { return entry.first == e.leaf.get(); });
+    if (at == hooked_.end()) at = hooked_.insert(hooked_.end(), {e.leaf.get(), Tensor()});
+    add_to(at->second, std::move(grad));
   } else if (has_targets_) {
     const auto& indices = targets_.at({e.leaf.get(), 0});
     add_to(results_[indices[0]], std::move(grad));

@@ -82,7 +82,7 @@ class Engine {
   std::vector<Node*> claimed_;
   std::vector<Node*> heap_;  // by id, highest first
   // Leaves with hooks get theirs at the end, when the whole gradient is there.
-  std::unordered_map<TensorImpl*, Tensor> hooked_;
+  std::vector<std::pair<TensorImpl*, Tensor>> hooked_;
   // Note [Loans]. Until the running node is done, its backward may still write to what
   // destination() gave out. So that memory is handed out once, nothing is added to it, and
   // gradients that arrive meanwhile wait. Waiting for the lock of another leaf, while one is held,

@@ -7,8 +7,6 @@
 
 #ifdef _OPENMP
 #include <omp.h>
-#else
-#include <thread>
 #endif
 
 namespace norma {

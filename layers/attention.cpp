@@ -22,7 +22,7 @@ config::Fields AttentionConfig::fields() {
       field("bias", &C::bias, "Biases in q, k, v and out."),
       field("qk_norm", &C::qk_norm, "A norm on queries and keys."),
       field("position", &C::position, "rope, alibi or none."),
-      field("window", &C::window, "Only keys at a distance below w are seen.", at_least(1)),
+      field("window", &C::window, "Only keys at a distance below w are seen.", between(1, 1e9)),
       field("softcap", &C::softcap, "Logits become c tanh(z / c).", above(0)),
       field("scale", &C::scale, "Factor on q k^T; null: 1 / sqrt(head width)."),
       field("dropout", &C::dropout, "Dropout on the weights.", at_least(0), at_most(1))};

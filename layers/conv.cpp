@@ -19,6 +19,7 @@ Signature convolved(const char* name, int axes, const Signature& in, const ConvC
   require(in.shape.rank() == axes + 1,
           "{}: expected samples of {} axes, channels first; got shape {}", name, axes + 1,
           in.shape);
+  require(in.shape[0] > 0, "{}: the input has no channels", name);
   require(!c.in || *c.in == in.shape[0], "{}: `in` is {}; the input has {} channels", name,
           c.in.value_or(0), in.shape[0]);
   require(in.shape[0] % c.groups == 0 && c.out % c.groups == 0,

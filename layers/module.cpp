@@ -94,11 +94,6 @@ Tensor Module::parameter(const Scope& scope, std::string_view name, const Shape&
   return p;
 }
 
-Tensor Module::tie(std::string_view name, const Tensor& tensor) {
-  parameters_.push_back({std::string(name), tensor});
-  return tensor;
-}
-
 Tensor Module::buffer(std::string_view name, Tensor tensor) {
   buffers_.push_back({std::string(name), tensor});
   return tensor;

@@ -61,8 +61,6 @@ class Module {
   // Names, creates and initialises a parameter in one call. See Scope::make.
   Tensor parameter(const Scope& scope, std::string_view name, const Shape& shape,
                    const ParameterKind& kind);
-  // Takes another module's parameter as its own (tying).
-  Tensor tie(std::string_view name, const Tensor& tensor);
   Tensor buffer(std::string_view name, Tensor tensor);
   // A child lives as a member of the derived class; this only makes it known.
   template <class M>

@@ -10,10 +10,10 @@
 //   rms_norm        as layer_norm, but mean = 0, beta = 0     element               rows
 //   none            nothing: y = x
 //
-// core/ops/norm_rows.h and core/ops/norm_channels.h compute it; see Note [One formula] there. To
-// add a norm: a file pair like layers/rms_norm.{h,cpp}, and its name in NormConfig below. The
-// configuration, the schema, the documentation, `norma list`, the models and the tests that run
-// over every norm follow.
+// core/ops/norm_rows.h and core/ops/norm_channels.h compute it; see Note [One formula] in the
+// first. To add a norm: a file pair like layers/rms_norm.{h,cpp}, and its name in NormConfigs
+// below. The configuration, the schema, the documentation, `norma list`, the models and the tests
+// that run over every norm follow.
 #pragma once
 
 #include "layers/batch_norm.h"

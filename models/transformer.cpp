@@ -39,7 +39,7 @@ config::Fields TransformerConfig::fields() {
       field("logit_softcap", &C::logit_softcap, "Final logits become c tanh(z / c).", above(0)),
       field("attention_scale", &C::attention_scale, "Factor on q k^T; null: 1 / sqrt(head width)."),
       field("window", &C::window, "Keys at a distance below w are seen; a number, or one a layer.",
-            at_least(1)),
+            between(1, 1e9)),
       field("embedding_scale", &C::embedding_scale, "Factor on the embeddings, or \"sqrt_width\"."),
       field("embedding_norm", &C::embedding_norm, "The model's norm behind the embeddings."),
       field("position", &C::position, "How the order of the tokens is told."),

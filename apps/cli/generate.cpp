@@ -1,4 +1,6 @@
 // norma generate RUN [PROMPT] [--tokens N] [--temperature T] [--top-k K] [--seed S]
+#include <cmath>
+
 #include "apps/cli/verb.h"
 #include "apps/data/tokenizer.h"
 #include "apps/training/finished_run.h"
@@ -13,6 +15,9 @@ struct Arguments {
 };
 
 Status generate_text(const Arguments& arguments) {
+  if (!std::isfinite(arguments.options.temperature)) {
+    throw UsageError("--temperature: expected a number from 0 to 1e6");
+  }
   FinishedRun run(arguments.run);
   const Tokenizer* tokenizer = run.data().tokenizer();
   if (!tokenizer) {
@@ -37,14 +42,14 @@ Action generate_verb(CLI::App& app) {
   app.add_option("PROMPT", arguments->prompt, "Text to go on from");
   app.add_option("--tokens", arguments->options.tokens, "Tokens to write")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
   app.add_option("--temperature", arguments->options.temperature,
                  "Divides the logits; 0 takes the likeliest token")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 1e6));
   app.add_option("--top-k", arguments->options.top_k, "Only the K likeliest tokens (0: all)")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
   app.add_option("--seed", arguments->options.seed, "Seed of the draws")->capture_default_str();
   return [arguments] { return generate_text(*arguments); };
 }

@@ -11,12 +11,23 @@ struct Arguments {
   TrainOptions options;
 };
 
+// What does not fit together is a wrong configuration, whoever finds it.
+std::unique_ptr<Trainer> make_trainer(const RunConfig& config, const TrainOptions& options) {
+  try {
+    return std::make_unique<Trainer>(config, options);
+  } catch (const config::ConfigError&) {
+    throw;
+  } catch (const Error& e) {
+    throw UsageError(e.what());
+  }
+}
+
 Status train(const Arguments& arguments) {
   const RunConfig config = load_run_config(arguments.config, arguments.sets);
-  Trainer trainer(config, arguments.options);
+  const std::unique_ptr<Trainer> trainer = make_trainer(config, arguments.options);
   stop_on_signals();
-  const RunResult result = trainer.run();
-  const std::string& folder = trainer.folder().path();
+  const RunResult result = trainer->run();
+  const std::string& folder = trainer->folder().path();
   std::string line = fmt::format("{}: {} after {} steps in {}, training loss {:.4f}", folder,
                                  name_of(result.status), result.steps,
                                  duration_text(result.seconds), result.final_loss);

@@ -30,10 +30,20 @@ class Case {
   // Empty, or what failed.
   std::string run() {
     const std::string kind = json_.at("kind");
+    constexpr std::string_view kKinds[] = {"layer", "loss",   "optimizer", "schedule",
+                                           "model", "config", "file"};
+    require(std::find(std::begin(kKinds), std::end(kKinds), kind) != std::end(kKinds),
+            "unknown kind \"{}\"", kind);
+    require(json_.contains("expect") || json_.contains("expect_error"),
+            "has neither expect nor expect_error, so that nothing could fail");
+    const std::string mode = json_.value("mode", "train");
+    require(mode == "train" || mode == "eval", "expected mode train or eval; got \"{}\"", mode);
     if (!json_.contains("expect_error")) return dispatch(kind);
     std::string message;
     try {
       (void)dispatch(kind);
+    } catch (const Json::exception& e) {
+      return fmt::format("the case is malformed: {}", e.what());
     } catch (const std::exception& e) {
       message = e.what();
     }
@@ -51,8 +61,7 @@ class Case {
     if (kind == "schedule") return schedule();
     if (kind == "model") return model();
     if (kind == "config") return configuration();
-    if (kind == "file") return file();
-    throw Error::format("unknown kind \"{}\"", kind);
+    return file();
   }
 
   std::string check_error(const std::string& message) const {
@@ -255,7 +264,8 @@ class Case {
 
   std::string model() {
     const auto config = config::parse<ModelConfig>(json_.at("model"), "model");
-    const auto loss_config = config::parse<LossConfig>(json_.value("loss", Json::object()), "loss");
+    const auto loss_config =
+        config::parse<LossConfig>(json_.value("loss", Json("cross_entropy")), "loss");
     const Tensor x = tensor(json_.at("inputs").at(0));
     Signature in{.shape = x.shape().sub(1, x.rank())};
     if (!is_floating(x.dtype())) in.vocab = json_.at("model").at("vocab");

@@ -34,7 +34,12 @@ std::int64_t total_steps(const TrainConfig& train, const DataSet& data) {
   const std::int64_t batches = data.num_batches(Part::train, train.batch);
   require(batches != DataSet::kEndless,
           "train.epochs: the data are generated and have no end; give train.steps");
-  return *train.epochs * std::max<std::int64_t>(1, batches / train.accumulate);
+  require(
+      train.accumulate <= batches,
+      "train.accumulate: {} batches a step are more than the {} of an epoch; give fewer, or steps "
+      "in the place of epochs",
+      train.accumulate, batches);
+  return *train.epochs * (batches / train.accumulate);
 }
 
 std::int64_t tokens_per_step(const TrainConfig& train, const DataSpec& spec) {

@@ -25,7 +25,6 @@ Json to_json(const TrainState& s) {
   j["skipped_in_a_row"] = s.skipped_in_a_row;
   j["recent"] = Json::array();
   for (double loss : s.recent) j["recent"].push_back(json_number(loss));
-  j["config_hash"] = s.config_hash;
   return j;
 }
 
@@ -42,7 +41,6 @@ TrainState state_from(const std::string& path) {
   s.without_better = j.at("without_better");
   s.skipped_in_a_row = j.at("skipped_in_a_row");
   for (const Json& loss : j.at("recent")) s.recent.push_back(number_of(loss));
-  s.config_hash = j.at("config_hash");
   return s;
 }
 
@@ -53,12 +51,34 @@ std::vector<NamedTensor> read_all(const std::string& path) {
   return tensors;
 }
 
+// True iff state and tensors can be read (sizes and headers; not every byte).
+bool is_whole(const std::string& path) {
+  try {
+    (void)state_from(path + "/state.json");
+    (void)SafetensorsFile(path + "/model.safetensors");
+    (void)SafetensorsFile(path + "/optimizer.safetensors");
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+std::string free_name(const std::string& path) {
+  std::string name = path;
+  for (int i = 2; fs::exists(name); ++i) name = fmt::format("{}-{}", path, i);
+  return name;
+}
+
 }  // namespace
 
 void save_checkpoint(const RunFolder& run, const TrainState& state, const Module& model,
                      const Optimizer& optimizer) {
   const std::string final_path = run.checkpoint_path(state.step);
-  if (fs::exists(final_path)) return;  // the same step holds the same state
+  if (fs::exists(final_path)) {
+    if (is_whole(final_path)) return;  // the same step holds the same state
+    // What a resume has passed over makes way, but is not thrown away.
+    fs::rename(final_path, free_name(final_path + ".damaged"));
+  }
   fs::create_directories(run.checkpoints_path());
   // Whatever a kill left behind.
   for (const auto& entry : fs::directory_iterator(run.checkpoints_path())) {
@@ -89,20 +109,18 @@ std::optional<TrainState> load_newest_checkpoint(const RunFolder& run, Module& m
     const std::string path = run.checkpoint_path(*step);
     try {
       const TrainState state = state_from(path + "/state.json");
+      require(state.step == *step, "state.json is of step {}", state.step);
       const auto weights = read_all(path + "/model.safetensors");
       const auto moments = read_all(path + "/optimizer.safetensors");
       model.load_state_dict(weights);
       optimizer.load_state(moments);
       return state;
     } catch (const std::exception& e) {
-      // Out of the way, so that the step can be saved again; nothing is thrown away.
-      const std::string aside = path + ".damaged";
-      std::error_code ignored;
-      fs::remove_all(aside, ignored);
-      fs::rename(path, aside, ignored);
-      warnings.push_back(fmt::format("{} is damaged, and now {}: {}", path, aside, e.what()));
+      warnings.push_back(fmt::format("{} is damaged and passed over: {}", path, e.what()));
     }
   }
+  require(steps.empty(), "{}: none of its {} checkpoints can be read, so it cannot go on:\n  {}",
+          run.path(), steps.size(), fmt::join(warnings, "\n  "));
   return std::nullopt;
 }
 

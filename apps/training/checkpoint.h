@@ -25,7 +25,6 @@ struct TrainState {
   std::int64_t without_better = 0;    // evaluations since the best one
   std::int64_t skipped_in_a_row = 0;  // of the steps just done
   std::vector<double> recent;         // losses of the last steps
-  std::string config_hash;
 };
 
 // Writes model.safetensors, optimizer.safetensors and state.json into a folder beside, brings them
@@ -35,7 +34,8 @@ void save_checkpoint(const RunFolder& run, const TrainState& state, const Module
                      const Optimizer& optimizer);
 
 // Loads the newest checkpoint that is whole into model and optimizer; a damaged one is passed over
-// for the one before, with a line in `warnings`. Nothing if there is none.
+// for the one before, with a line in `warnings`. Nothing if there is none. Throws Error if there
+// are some and none can be read.
 [[nodiscard]] std::optional<TrainState> load_newest_checkpoint(const RunFolder& run, Module& model,
                                                                Optimizer& optimizer,
                                                                std::vector<std::string>& warnings);

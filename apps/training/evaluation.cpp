@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "apps/training/run_folder.h"
 #include "core/autograd.h"
 #include "core/ops/reduce.h"
 
@@ -66,7 +67,7 @@ Evaluation evaluate(Model& model, const DataSet& data, Part part, const LossConf
     if (classifies) correct += count_correct(outputs, batch.targets, loss);
   }
   const auto count = static_cast<double>(std::max<std::int64_t>(1, result.count));
-  result.loss = sum / count;
+  result.loss = unsigned_nan(sum / count);
   if (classifies) result.accuracy = static_cast<double>(correct) / count;
   return result;
 }

@@ -25,7 +25,7 @@ std::string block_formulas(const TransformerConfig& config) {
     while (last + 1 < config.layers && formulas(last + 1) == formulas(first)) ++last;
     const std::string which = first == last ? fmt::format("block {}", first)
                                             : fmt::format("blocks {} to {}", first, last);
-    add(text, which == "block 0" && config.layers == 1 ? "block" : "", which + ":");
+    add(text, first == 0 ? "blocks" : "", which + ":");
     add(text, "", "  " + config.placement.formula(config.depth(first), "attention"));
     add(text, "", "  " + config.placement.formula(config.depth(first), "feed_forward"));
     first = last + 1;

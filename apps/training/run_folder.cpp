@@ -1,5 +1,7 @@
 #include "apps/training/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,6 +29,23 @@ double number_of(const Json& value) {
   if (value == "inf") return std::numeric_limits<double>::infinity();
   if (value == "-inf") return -std::numeric_limits<double>::infinity();
   return std::numeric_limits<double>::quiet_NaN();
+}
+
+double unsigned_nan(double x) {
+  return std::isnan(x) ? std::numeric_limits<double>::quiet_NaN() : x;
+}
+
+FolderLock::FolderLock(const std::string& folder) {
+  descriptor_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor_ >= 0 && ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(descriptor_);
+    throw Error::format(
+        "{}: another process is training into it; wait for it, or give another --out", folder);
+  }
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 RunFolder RunFolder::create(const std::string& out, const std::string& name) {
@@ -66,13 +85,29 @@ std::string RunFolder::checkpoint_path(std::int64_t step) const {
   return fmt::format("{}/step-{}", checkpoints_path(), step);
 }
 
+void RunFolder::remove_temporaries() const {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(path_, ignored)) {
+    if (is_temporary(entry.path().string())) fs::remove_all(entry.path(), ignored);
+  }
+}
+
+void RunFolder::withdraw() const {
+  std::error_code ignored;
+  for (const std::string& file : {config_path(), metrics_path(), summary_path()}) {
+    fs::remove(file, ignored);
+  }
+  fs::remove(path_, ignored);  // only if it is empty
+}
+
 std::vector<std::int64_t> RunFolder::checkpoint_steps() const {
   std::vector<std::int64_t> steps;
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(checkpoints_path(), none)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with("step-") ||
-        name.find_first_not_of("0123456789", 5) != std::string::npos || name.size() == 5) {
+        name.find_first_not_of("0123456789", 5) != std::string::npos || name.size() == 5 ||
+        name.size() > 5 + 18) {
       continue;
     }
     steps.push_back(std::stoll(name.substr(5)));
@@ -112,9 +147,12 @@ MetricsLog::~MetricsLog() {
 
 void MetricsLog::append(const Json& record) {
   const std::string line = record.dump() + "\n";
-  require(std::fwrite(line.data(), 1, line.size(), file_) == line.size() && std::fflush(file_) == 0,
-          "{}: cannot be written: {}; free some space, then go on with --resume", path_,
-          std::strerror(errno));
+  errno = 0;
+  const bool written =
+      std::fwrite(line.data(), 1, line.size(), file_) == line.size() && std::fflush(file_) == 0;
+  const int error = errno;
+  require(written, "{}: cannot be written: {}; free some space, then go on with --resume", path_,
+          std::strerror(error));
 }
 
 void MetricsLog::sync() { ::fsync(::fileno(file_)); }

@@ -17,6 +17,9 @@ using config::Json;
 // The inverse, for readers of metrics.jsonl and summary.json.
 [[nodiscard]] double number_of(const Json& value);
 
+// NaN without a sign, so that it prints as "nan"; every other number as it is.
+[[nodiscard]] double unsigned_nan(double x);
+
 class RunFolder {
  public:
   explicit RunFolder(std::string path) : path_(std::move(path)) {}
@@ -35,11 +38,28 @@ class RunFolder {
   [[nodiscard]] std::string summary_path() const { return path_ + "/summary.json"; }
   [[nodiscard]] std::string checkpoints_path() const { return path_ + "/checkpoints"; }
   [[nodiscard]] std::string checkpoint_path(std::int64_t step) const;
+  // Deletes what a kill has left of files half written.
+  void remove_temporaries() const;
+  // Deletes the files of a run that did not take a step, and the folder if nothing else is in it.
+  void withdraw() const;
   // Steps of the complete checkpoints, ascending.
   [[nodiscard]] std::vector<std::int64_t> checkpoint_steps() const;
 
  private:
   std::string path_;
+};
+
+// Keeps other runs out of a folder as long as it exists.
+class FolderLock {
+ public:
+  // Throws Error if another process holds it.
+  explicit FolderLock(const std::string& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int descriptor_ = -1;
 };
 
 // metrics.jsonl: one strict JSON object a line, written line by line.

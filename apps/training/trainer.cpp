@@ -32,6 +32,8 @@ void request_stop() { g_stop.store(true); }
 void stop_on_signals() {
   std::signal(SIGINT, [](int) { request_stop(); });
   std::signal(SIGTERM, [](int) { request_stop(); });
+  std::signal(SIGHUP, [](int) { request_stop(); });
+  std::signal(SIGPIPE, SIG_IGN);  // a reader of the progress that went away does not end the run
 }
 
 Trainer::Trainer(const RunConfig& config, const TrainOptions& options)
@@ -46,13 +48,21 @@ Trainer::Trainer(const RunConfig& config, const TrainOptions& options)
   check_outputs(config_.loss, model_->output().shape, data_->spec());
   schedule_ = make_schedule(config.schedule, config.optimizer.options().lr, total_steps_,
                             tokens_per_step(config.train, data_->spec()));
+  require(
+      !(options.resume && !options.init.empty()),
+      "train: --init gives the weights to start from, and --resume those of the run's checkpoint; "
+      "give one of them");
+  const std::vector<Tensor> all = model_->parameters();
+  require(std::any_of(all.begin(), all.end(), [](const Tensor& p) { return p.requires_grad(); }),
+          "optimizer.groups: they freeze every parameter, so that there is nothing to train");
   if (!options.init.empty()) {
     const SafetensorsFile file(options.init);
     (void)load_safetensors(file, model_->state_dict(), {.convert = true});
   }
   folder_ = options.resume ? RunFolder::find(options.out, config.name)
                            : RunFolder::create(options.out, config.name);
-  state_.config_hash = config::hash(resolved_);
+  lock_ = std::make_unique<FolderLock>(folder_->path());
+  folder_->remove_temporaries();
   if (options.resume) resume_from_checkpoint();
   write_file(folder_->config_path(), resolved_.dump(2) + "\n");
   metrics_ = std::make_unique<MetricsLog>(folder_->metrics_path(), state_.step);
@@ -101,7 +111,7 @@ Trainer::Step Trainer::train_step(std::int64_t step) {
     pass.stream = fmt::format("step {}/batch {}", step, part);
     const Tensor outputs = model_->forward(batch.inputs, pass);
     const Tensor loss = config_.loss.sum(outputs, batch.targets);
-    result.loss += loss.item() * scale;
+    result.loss += unsigned_nan(loss.item() * scale);
     backward(loss, Tensor::full(Shape{}, scale, loss.dtype()));
   }
   result.clipped = clip_gradients(
@@ -154,14 +164,14 @@ void Trainer::evaluate_now(std::int64_t step) {
                   e.accuracy ? fmt::format("  accuracy {:.2f} %", 100 * *e.accuracy) : ""));
 }
 
-void Trainer::checkpoint(std::int64_t step) {
-  if (config_.train.keep == 0) return;
+void Trainer::checkpoint(std::int64_t step, Save save) {
+  if (config_.train.keep == 0 && save == Save::as_configured) return;
   TrainState now = state_;
   now.step = step;
   now.seconds = seconds();
   metrics_->sync();
   save_checkpoint(*folder_, now, *model_, *optimizer_);
-  prune_checkpoints(*folder_, config_.train.keep, now.best_step);
+  prune_checkpoints(*folder_, std::max<std::int64_t>(1, config_.train.keep), now.best_step);
 }
 
 // The mean of the last losses lies within 2 % of ln(classes), or above it.
@@ -179,6 +189,34 @@ bool Trainer::stops_early() const {
 
 RunResult Trainer::run() {
   RunResult result;
+  result.steps = state_.step;
+  try {
+    train_steps(result);
+  } catch (const std::exception& e) {
+    if (!options_.resume && result.steps == 0) {
+      folder_->withdraw();  // nothing was learned: the corrected command finds the place free
+    } else {
+      result.status = RunStatus::failed;
+      result.reason = e.what();
+      try_write_summary(result);
+    }
+    throw;
+  }
+  result.final = last_evaluation_;
+  result.seconds = seconds();
+  write_summary(result);
+  return result;
+}
+
+void Trainer::try_write_summary(const RunResult& result) const {
+  try {
+    write_summary(result);
+  } catch (const std::exception&) {
+    // The error on its way says more: the disk is full, or the folder is gone.
+  }
+}
+
+void Trainer::train_steps(RunResult& result) {
   const TrainConfig& train = config_.train;
   const auto every = [](std::optional<std::int64_t> n, std::int64_t step) {
     return n && step % *n == 0;
@@ -189,9 +227,12 @@ RunResult Trainer::run() {
   std::int64_t step = state_.step;
   if (!state_.recent.empty()) result.final_loss = state_.recent.back();
   bool saved = false;
+  // Weights from a file are in no configuration: a resume must find them.
+  if (step == 0 && !options_.init.empty()) checkpoint(0);
   while (step < total_steps_ && !stops_early()) {
     const Step now = train_step(step);
     ++step;
+    result.steps = step;
     state_.samples += now.samples;
     result.final_loss = now.loss;
     record(step, now);
@@ -231,14 +272,20 @@ RunResult Trainer::run() {
       break;
     }
   }
-  result.steps = step;
   // A run that is resumed at its end has not evaluated yet.
   if (result.status == RunStatus::completed && !last_evaluation_) evaluate_now(step);
-  if (result.status != RunStatus::diverged && !saved) checkpoint(step);
-  result.final = last_evaluation_;
-  result.seconds = seconds();
-  write_summary(result);
-  return result;
+  if (result.status == RunStatus::completed && state_.skipped_in_a_row > 0) {
+    result.status = RunStatus::diverged;
+    result.reason = fmt::format(
+        "step {}: the last {} updates were left out, since loss or gradient "
+        "was not finite",
+        step, state_.skipped_in_a_row);
+  }
+  if (result.status == RunStatus::interrupted) {
+    checkpoint(step, Save::always);
+  } else if (result.status != RunStatus::diverged && !saved) {
+    checkpoint(step);
+  }
 }
 
 void Trainer::write_summary(const RunResult& result) const {

@@ -65,7 +65,12 @@ class Trainer {
   void record(std::int64_t step, const Step& result);
   // Sets last_evaluation_; writes it down once a step, however often a run is resumed there.
   void evaluate_now(std::int64_t step);
-  void checkpoint(std::int64_t step);
+  // An interrupted run is saved whatever `keep` says.
+  enum class Save { as_configured, always };
+  void checkpoint(std::int64_t step, Save save = Save::as_configured);
+  // The loop; fills `result` as it goes.
+  void train_steps(RunResult& result);
+  void try_write_summary(const RunResult& result) const;
   void resume_from_checkpoint();
   [[nodiscard]] bool at_guessing_level() const;
   [[nodiscard]] bool stops_early() const;
@@ -82,6 +87,7 @@ class Trainer {
   std::int64_t total_steps_ = 0;
   SchedulePtr schedule_;
   std::optional<RunFolder> folder_;
+  std::unique_ptr<FolderLock> lock_;
   std::unique_ptr<MetricsLog> metrics_;
   std::unique_ptr<Progress> progress_;
   TrainState state_;

@@ -248,6 +248,8 @@ Json value_of(std::string_view text, std::string_view key) {
 
 Json parse_json(std::string_view text, std::string_view source) {
   if (is_blank(text)) fail(source, "", "the text is empty; expected a JSON object");
+  // The parser would take it for the end, and leave out what follows.
+  if (text.find('\0') != std::string_view::npos) fail(source, "", "holds a NUL byte; is it text?");
   std::size_t line = 1;
   Problems problems;
   Builder builder(&line, problems);

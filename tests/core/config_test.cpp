@@ -423,5 +423,9 @@ TEST_CASE("edit distance and the nearest name") {
   CHECK(config::nearest_name("", {"a"}).empty());
 }
 
+TEST_CASE("a NUL byte does not end a configuration") {
+  NORMA_CHECK_ERROR(config::parse_json(std::string_view("{}\0garbage{", 11)), "holds a NUL byte");
+}
+
 }  // namespace
 }  // namespace norma

@@ -128,6 +128,7 @@ TEST_CASE("a damaged checkpoint is passed over, another configuration is refused
   fs::resize_file(folder / "run/checkpoints/step-9/model.safetensors", 100);
   train(config, folder / "run", true);
   CHECK(fs::exists(folder / "run/checkpoints/step-9.damaged"));
+  CHECK(weights(folder / "run", 9) == whole);
   Json other = config;
   other["optimizer"]["lr"] = 0.5;
   NORMA_CHECK_ERROR(train(other, folder / "run", true), "optimizer.lr: 0.001 -> 0.5");
@@ -244,6 +245,44 @@ TEST_CASE("a long run needs no more memory than a short one (BatsResearch/labelm
     return memory_stats().peak_bytes - before;
   };
   CHECK(peak(200) == peak(20));
+}
+
+TEST_CASE("a run that ends with updates left out has diverged", "[training]") {
+  Folder folder("late");
+  Json config = shift_config(4);
+  config["optimizer"] = Json::parse(R"({"type": "sgd", "lr": 1e30})");
+  config["train"].erase("clip_norm");
+  CHECK(train(config, folder / "run").status == RunStatus::diverged);
+}
+
+TEST_CASE("one folder holds one run at a time", "[training]") {
+  Folder folder("lock");
+  const Json config = shift_config(3);
+  Trainer first(parse_run_config(config), {.out = folder / "run", .quiet = true});
+  NORMA_CHECK_ERROR(train(config, folder / "run", true), "another process is training into it");
+  CHECK(first.run().status == RunStatus::completed);
+}
+
+TEST_CASE("a run that fails before its first step leaves its place free", "[training]") {
+  Folder folder("failed");
+  Json config = shift_config(3);
+  config["train"]["batch"] = 1;
+  config["model"] =
+      Json::parse(R"({"type": "sequential", "layers": [{"type": "embedding", "out": 4},
+    {"type": "instance_norm"}, {"type": "linear", "out": 16}]})");
+  config["data"]["length"] = 1;
+  CHECK(contains(error_of([&] { (void)train(config, folder / "run"); }), "instance_norm"));
+  CHECK_FALSE(fs::exists(folder / "run"));
+}
+
+TEST_CASE("weights from a file survive a kill before the first checkpoint", "[training]") {
+  Folder folder("init");
+  train(shift_config(3), folder / "donor");
+  const std::string donor = folder / "donor/checkpoints/step-3/model.safetensors";
+  Trainer trainer(parse_run_config(shift_config(3)),
+                  {.out = folder / "run", .init = donor, .quiet = true});
+  (void)trainer.run();
+  CHECK(bytes(folder / "run/checkpoints/step-0/model.safetensors") == bytes(donor));
 }
 
 }  // namespace
