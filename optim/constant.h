@@ -9,7 +9,7 @@ namespace norma {
 struct ConstantScheduleConfig : WarmupOptions {
   static constexpr const char* type = "constant";
   static constexpr const char* doc = "The same rate throughout.";
-  static constexpr const char* source = "DESIGN.md, section 6";
+  static constexpr const char* source = "as torch.optim.lr_scheduler.ConstantLR, with warm-up";
   static config::Fields fields();
 };
 

@@ -9,7 +9,7 @@ namespace norma {
 struct LinearScheduleConfig : WarmupOptions {
   static constexpr const char* type = "linear";
   static constexpr const char* doc = "A straight line from lr to final_factor * lr.";
-  static constexpr const char* source = "DESIGN.md, section 6";
+  static constexpr const char* source = "as torch.optim.lr_scheduler.LinearLR, with warm-up";
   double final_factor = 0;
   static config::Fields fields();
 };

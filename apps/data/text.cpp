@@ -1,5 +1,7 @@
 #include "apps/data/text.h"
 
+#include <filesystem>
+
 #include <algorithm>
 
 #include "core/file.h"
@@ -15,8 +17,20 @@ config::Fields TextConfig::fields() {
          sample_fields();
 }
 
+namespace {
+
+// A device or a pipe would be read without end.
+std::string read_text(const std::string& path) {
+  require(std::filesystem::exists(path),
+          "data.path: there is no file {}; give the text with --set data.path=FILE", path);
+  require(std::filesystem::is_regular_file(path), "data.path: {} is no file of text", path);
+  return read_file(path);
+}
+
+}  // namespace
+
 std::unique_ptr<DataSet> TextConfig::make(std::uint64_t seed) const {
-  const std::string text = read_file(path);
+  const std::string text = read_text(path);
   Tokenizer t =
       tokenizer == TokenizerKind::byte ? Tokenizer::bytes() : Tokenizer::characters(text, path);
   std::vector<std::int64_t> ids = t.encode(text, path);

@@ -132,6 +132,7 @@ std::string explain(const RunConfig& config) {
     }
   });
   add(text, "output", model->output().shape.to_string());
+  check_outputs(config.loss, model->output().shape, spec);
   add(text, "parameters", fmt::format("{}", model->num_parameters()));
   const std::int64_t steps = total_steps(config.train, *data);
   const SchedulePtr schedule = make_schedule(config.schedule, config.optimizer.options().lr, steps,

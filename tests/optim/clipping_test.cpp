@@ -1,4 +1,4 @@
-// The global norm and clipping. B50: number of the project's list of faults.
+// The global norm and clipping. Faults that others had are named by their threads.
 #include "optim/clipping.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// B46: number of the project's list of faults.
+// Faults that others had are named by their threads.
 #include "optim/muon.h"
 
 #include <cmath>

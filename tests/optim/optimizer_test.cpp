@@ -1,4 +1,4 @@
-// Groups, state, and what must not move. B43, B47, B48: numbers of the project's list of faults.
+// Groups, state, and what must not move. Faults that others had are named by their threads.
 #include "optim/optimizer.h"
 
 #include "core/parallel.h"

@@ -1,4 +1,4 @@
-// Schedules, by the formula and against torch. B54, B55: numbers of the project's list of faults.
+// Schedules, by the formula and against torch. Faults that others had are named by their threads.
 #include "optim/schedules.h"
 
 #include <cmath>
