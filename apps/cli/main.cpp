@@ -10,8 +10,9 @@ namespace {
 // Note [Waiting threads]. Between two parallel loops GCC's OpenMP lets a thread wait in a loop, by
 // default for milliseconds. With nothing else to run that costs nothing, but beside another program
 // a waiting thread takes the core that the working one needs: a small network then trains twenty
-// times slower than on one thread. A thousand rounds are as fast when the machine is free, and do no
-// harm when it is not. The runtime reads this before main(), so the program starts itself once more.
+// times slower than on one thread. A thousand rounds are as fast when the machine is free, and do
+// no harm when it is not. The runtime reads this before main(), so the program starts itself once
+// more.
 void wait_shortly(char** argv) {
 #if defined(_OPENMP) && !defined(__clang__)
   if (std::getenv("GOMP_SPINCOUNT") || std::getenv("OMP_WAIT_POLICY")) return;
