@@ -31,6 +31,7 @@ std::string error_with(const std::vector<std::string>& sets) {
   return test::error_of([&] { (void)with(sets); });
 }
 
+// Unknown and misspelt keys: unslothai/unsloth#10452.
 TEST_CASE("the conformance cases of configurations") {
   const Json cases = config::parse_json(read_file(kSource + "/tests/cases/config.json"));
   int wrong = 0;

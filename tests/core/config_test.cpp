@@ -266,6 +266,7 @@ TEST_CASE("text that is not JSON is refused with its place") {
   CHECK(config::parse_json("\xEF\xBB\xBF{\"a\": 1}\r\n")["a"] == 1);
 }
 
+// nlohmann/json#375.
 TEST_CASE("a key that stands twice is refused at every level") {
   NORMA_CHECK_ERROR(config::parse_json("{\"lr\": 1, \"b\": 2,\n\"lr\": 3}"),
                     "lr: the key stands twice, in line 1 and in line 2");

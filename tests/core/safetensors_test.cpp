@@ -1,4 +1,5 @@
-// The safetensors reader and writer. FAULTS B62, B63, B64, B66, B67.
+// The safetensors reader and writer. See safetensors/safetensors#414, safetensors/safetensors#401,
+// MinishLab/model2vec#341, Blaizzy/mlx-audio#902, Lightning-AI/pytorch-lightning#688.
 #include "core/safetensors.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
-// Loops on several threads: the same bits at any number, errors, and the pool. FAULTS B79. These
-// are also what runs under ThreadSanitizer.
+// Loops on several threads: the same bits at any number, errors, and the pool. See
+// pytorch/pytorch#2201. These are also what runs under ThreadSanitizer.
 #include <cmath>
 #include <thread>
 

@@ -57,7 +57,7 @@ TEST_CASE("clip_value limits every element", "[optim]") {
   CHECK(both.b.grad().item() == 0.7);
 }
 
-TEST_CASE("zero, huge and non-finite gradients (B50)", "[optim]") {
+TEST_CASE("zero, huge and non-finite gradients (pytorch/pytorch#46849)", "[optim]") {
   const double inf = std::numeric_limits<double>::infinity();
   Two zeros(0, 0);
   CHECK(clip_gradients(*zeros.flat, {.clip_norm = 1.0}).norm == 0);

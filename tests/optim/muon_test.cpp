@@ -50,7 +50,8 @@ TEST_CASE("muon gives the reference's weights", "[optim]") {
                                            DType::f64)) < 1e-11);
 }
 
-TEST_CASE("newton_schulz of a transpose is the transpose (B46)", "[optim]") {
+TEST_CASE("newton_schulz of a transpose is the transpose (ultralytics/ultralytics#25846)",
+          "[optim]") {
   for (const Shape& shape : {Shape{8, 2}, Shape{1, 7}, Shape{5, 5}}) {
     Tensor x = Tensor::empty(shape);
     fill_normal(x, 0, 3, random_key(1, "x"));
@@ -69,7 +70,8 @@ TEST_CASE("newton_schulz of a transpose is the transpose (B46)", "[optim]") {
   for (const double v : newton_schulz(Tensor::zeros({3, 2})).to_vector()) CHECK(v == 0);
 }
 
-TEST_CASE("a convolution counts as its flattened matrix (B46)", "[optim]") {
+TEST_CASE("a convolution counts as its flattened matrix (ultralytics/ultralytics#25846)",
+          "[optim]") {
   // (64, 4, 3, 3) is 64 x 36: the factor is 4 / 3.
   Tensor w = parameter({64, 4, 3, 3}, std::vector<double>(64 * 36, 0), DType::f64);
   Tensor g = Tensor::empty({64, 36}, DType::f64);

@@ -64,7 +64,7 @@ void check_same(const std::vector<NamedTensor>& a, const std::vector<NamedTensor
   }
 }
 
-TEST_CASE("a resumed optimizer goes on in the same bits (B43)", "[optim]") {
+TEST_CASE("a resumed optimizer goes on in the same bits (OpenNMT/OpenNMT-py#617)", "[optim]") {
   for (const char* json : kAll) {
     INFO(json);
     const OptimizerConfig config = optimizer_config(json);
@@ -112,7 +112,7 @@ TEST_CASE("a state that does not fit is refused, and nothing changes", "[optim]"
   check_same(adam->state(), before);
 }
 
-TEST_CASE("a parameter without a gradient stays to the bit (B47)", "[optim]") {
+TEST_CASE("a parameter without a gradient stays to the bit (pytorch/pytorch#22035)", "[optim]") {
   for (const char* json : kAll) {
     INFO(json);
     const auto model = make_model();
@@ -145,7 +145,7 @@ TEST_CASE("a parameter without a gradient stays to the bit (B47)", "[optim]") {
   }
 }
 
-TEST_CASE("weight decay acts on matrices alone (B48)", "[optim]") {
+TEST_CASE("weight decay acts on matrices alone (karpathy/minGPT#23)", "[optim]") {
   const auto model = make_model();
   const auto before = copies(model);
   const OptimizerPtr adamw =

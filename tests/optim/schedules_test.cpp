@@ -84,7 +84,7 @@ TEST_CASE("warm-up in steps, as a fraction and in tokens", "[optim]") {
                     "expected one of warmup_steps, warmup_fraction, warmup_tokens; got 2");
 }
 
-TEST_CASE("edges of warm-up (B54)", "[optim]") {
+TEST_CASE("edges of warm-up (huggingface/transformers#47285)", "[optim]") {
   for (const char* type : {"constant", "linear", "cosine", "inverse_sqrt"}) {
     for (const auto& [warmup, steps] :
          {std::pair<int, int>{0, 10}, {10, 10}, {12, 10}, {0, 0}, {0, 1}}) {
@@ -111,7 +111,7 @@ TEST_CASE("edges of warm-up (B54)", "[optim]") {
   CHECK(!wsd->warning().empty());
 }
 
-TEST_CASE("beyond the end the rate stays (B55)", "[optim]") {
+TEST_CASE("beyond the end the rate stays (google-deepmind/optax#905)", "[optim]") {
   for (const char* config :
        {R"({"type":"cosine","final_factor":0.1})", R"({"type":"linear","final_factor":0.1})",
         R"({"type":"wsd","decay_steps":3,"final_factor":0.1})"}) {

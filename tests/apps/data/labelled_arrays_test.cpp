@@ -1,4 +1,5 @@
-// Data sets of arrays with labels, and what all data sets share. FAULTS B72.
+// Data sets of arrays with labels, and what all data sets share. See
+// Lightning-AI/pytorch-lightning#2924.
 #include "apps/data/labelled_arrays.h"
 
 #include <algorithm>
@@ -99,7 +100,7 @@ TEST_CASE("shuffle, drop_last and limit") {
         std::vector<std::int64_t>{0, 1, 2, 3});
 }
 
-TEST_CASE("batches of 522 samples (B72)") {
+TEST_CASE("batches of 522 samples (Lightning-AI/pytorch-lightning#2924)") {
   ArrayOptions options = plain();
   const LabelledArraysDataSet all("idx", numbered(522), options, 1);
   CHECK(all.num_batches(Part::train, 256) == 3);

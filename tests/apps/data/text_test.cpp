@@ -1,4 +1,5 @@
-// Tokenizers and the windows of a text. FAULTS B70, B73 (unseen characters).
+// Tokenizers and the windows of a text. See karpathy/nanoGPT#292, karpathy/minbpe#72 (unseen
+// characters).
 #include "apps/data/text.h"
 
 #include <cmath>
@@ -71,7 +72,7 @@ TEST_CASE("Tokenizer: bytes of any kind come back") {
   CHECK(Tokenizer::from_vocabulary(t.vocabulary()).vocab() == 256);
 }
 
-TEST_CASE("text: windows start anywhere from 0 to N-T-1 (B70)") {
+TEST_CASE("text: windows start anywhere from 0 to N-T-1 (karpathy/nanoGPT#292)") {
   const std::int64_t context = 4;
   for (const std::int64_t n : {5, 6, 9}) {
     INFO(n);
@@ -98,7 +99,7 @@ TEST_CASE("text: windows start anywhere from 0 to N-T-1 (B70)") {
   }
 }
 
-TEST_CASE("text: a part of fewer than T+1 tokens is refused (B70)") {
+TEST_CASE("text: a part of fewer than T+1 tokens is refused (karpathy/nanoGPT#292)") {
   const auto error = [](std::int64_t n, double validation) {
     return error_of([&] { make(n, make_config(4, validation)); });
   };

@@ -211,7 +211,8 @@ NORMA_OP_CASE(broadcast_to, all) {
                       "for (3)"}}};
 }
 
-TEST_CASE("maximum and minimum share the gradient of a tie, and pass NaN on (B38)") {
+TEST_CASE(
+    "maximum and minimum share the gradient of a tie, and pass NaN on (pytorch/pytorch#56734)") {
   for (auto* f : {maximum, minimum}) {
     Tensor a = Tensor::from(Shape{3}, {2.0, 2.0, 5.0});
     Tensor b = Tensor::from(Shape{3}, {2.0, 3.0, 4.0});

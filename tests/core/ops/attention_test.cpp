@@ -93,7 +93,7 @@ NORMA_OP_CASE(attention, plain) {
          (void)attention(q, Tensor::zeros({1, 5, 0, 4}), Tensor::zeros({1, 5, 0, 4}));
        },
        "attention: the 0 kv heads must divide the 3 heads"},
-      // B15: a float mask of 0 and 1 is refused.
+      // pytorch/pytorch#114083: a float mask of 0 and 1 is refused.
       {[=] {
          (void)attention(q, k, k, {.mask = Tensor::ones({1, 5})});
        },
@@ -172,7 +172,7 @@ TEST_CASE("attention: as torch") {
                 1e-12) == "");
 }
 
-TEST_CASE("attention: B15, one meaning of masks on every path") {
+TEST_CASE("attention: pytorch/pytorch#114083, one meaning of masks on every path") {
   const Tensor q = Tensor::zeros({1, 2, 1, 1}), k = Tensor::zeros({1, 2, 1, 1});
   const Tensor v = Tensor::from({1, 2, 1, 1}, {10, 20});
   CHECK(attention(q, k, v).to_vector() == std::vector<double>{15, 15});

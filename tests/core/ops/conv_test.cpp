@@ -153,7 +153,7 @@ TEST_CASE("conv1d is conv2d of height one") {
                     "conv1d: weight must have shape (outputs, 4, length), for x (2, 4, 9)");
 }
 
-// Fault B56, by hand: the stride leaves a column unread.
+// Fault mlpack/mlpack#2986, by hand: the stride leaves a column unread.
 TEST_CASE("conv2d gives zero gradient to a border that no window reads") {
   Tensor x = Tensor::ones({1, 1, 6, 6}), w = Tensor::ones({1, 1, 3, 3});
   x.set_requires_grad();

@@ -67,7 +67,7 @@ OpCase entropy_case(const CrossEntropyOptions& o) {
 
 NORMA_OP_CASE(cross_entropy, plain) {
   OpCase c = entropy_case({});
-  // Source of the first three: PaddlePaddle/Paddle#10945, FAULTS B22.
+  // Source of the first three: PaddlePaddle/Paddle#10945.
   const Tensor x = Tensor::zeros({2, 5});
   c.errors = {
       {[=] {
@@ -148,7 +148,7 @@ TEST_CASE("cross_entropy: as torch") {
   }
 }
 
-// Source: pytorch/pytorch#70348, FAULTS B23.
+// Source: pytorch/pytorch#70348.
 TEST_CASE("cross_entropy: every target ignored gives 0 with gradient 0") {
   for (const CrossEntropyOptions& o :
        {CrossEntropyOptions{.ignore = -100},
@@ -179,14 +179,14 @@ TEST_CASE("cross_entropy: two micro-batches, one of them ignored, give the other
   CHECK(compare(x.grad(), expected, 1e-15) == "");
 }
 
-// Source: the chainer thread of FAULTS B22: any integer may be the ignored one.
+// Source: the chainer thread of PaddlePaddle/Paddle#10945: any integer may be the ignored one.
 TEST_CASE("cross_entropy: the ignored value may lie at the number of classes") {
   const Tensor x = random_tensor({3, 4}, 1);
   const Tensor y = cross_entropy(x, ids({3}, {4, 1, 4}), {.ignore = 4});
   CHECK(y.item() == Approx(naive(x, ids({3}, {4, 1, 4}), {.ignore = 4}, true)));
 }
 
-// Source: pytorch/pytorch#11752, FAULTS B25.
+// Source: pytorch/pytorch#11752.
 TEST_CASE("cross_entropy: huge and -inf logits") {
   const auto loss = [](std::initializer_list<double> x, std::int64_t t) {
     return cross_entropy(Tensor::from({1, 2}, x), ids({1}, {t})).item();

@@ -48,7 +48,7 @@ TEST_CASE("blocks in vectors are the blocks of the stream") {
   }
 }
 
-TEST_CASE("dropout of ones gives 0 or 1 / (1 - p), with mean 1 (B28)") {
+TEST_CASE("dropout of ones gives 0 or 1 / (1 - p), with mean 1 (pytorch/pytorch#1833)") {
   const Tensor y = dropout(Tensor::ones(Shape{1000000}), 0.3, kKey);
   const auto values = y.to_vector();
   double sum = 0;
@@ -58,7 +58,7 @@ TEST_CASE("dropout of ones gives 0 or 1 / (1 - p), with mean 1 (B28)") {
   CHECK(distinct == std::set<double>{0.0, static_cast<double>(static_cast<float>(1.0 / 0.7))});
 }
 
-TEST_CASE("dropout at the ends of p (B28)") {
+TEST_CASE("dropout at the ends of p (pytorch/pytorch#1833)") {
   Tensor x = Tensor::from(Shape{4}, {1.0, -2.0, std::numeric_limits<double>::infinity(), 3.0});
   x.set_requires_grad();
   CHECK(dropout(x, 0.0, kKey).same(x));
@@ -69,7 +69,9 @@ TEST_CASE("dropout at the ends of p (B28)") {
   for (double v : dropout(x, 0.9999999, kKey).to_vector()) CHECK_FALSE(std::isnan(v));
 }
 
-TEST_CASE("dropout's gradient uses the very same mask in every sample and channel (B84)") {
+TEST_CASE(
+    "dropout's gradient uses the very same mask in every sample and channel "
+    "(tiny-dnn/tiny-dnn#723)") {
   const Shape shape{4, 3, 5, 5};
   Tensor x = Tensor::ones(shape);
   x.set_requires_grad();

@@ -116,7 +116,7 @@ OpCase embedding_case(EmbeddingOptions options) {
 
 NORMA_OP_CASE(embedding, plain) {
   OpCase c = embedding_case({});
-  // Source: PaddlePaddle/Paddle#10945, FAULTS B22.
+  // Source: PaddlePaddle/Paddle#10945.
   c.errors = {{[] {
                  (void)embedding(Tensor::zeros({10, 2}), ids({2}, {3, 10}));
                },
@@ -150,7 +150,7 @@ TEST_CASE("embedding: the padding row is read, but gets no gradient") {
   CHECK(composed.to_vector() == fused.to_vector());
 }
 
-// Source: pytorch/pytorch#1631, FAULTS B20.
+// Source: pytorch/pytorch#1631.
 TEST_CASE("indexing: repeated indices add up") {
   Tensor x = Tensor::from({1}, {0.1}).set_requires_grad();
   const Tensor y = gather(x, ids({2}, {0, 0}), 0);
@@ -180,7 +180,7 @@ TEST_CASE("indexing: 20000 repeats at 8 threads give exactly 20000") {
   set_num_threads(before);
 }
 
-// Source: pytorch/pytorch#26302 and #28716 (only above 768 ids), FAULTS B21.
+// Source: pytorch/pytorch#26302 and #28716 (only above 768 ids).
 TEST_CASE("embedding: 769 times the padding id leave its gradient at exactly 0") {
   std::vector<std::int64_t> v(769, 0);
   v.insert(v.end(), {3, 5, 3});

@@ -109,7 +109,7 @@ NORMA_OP_CASE(pow_tensor, broadcast) {
                       "pow: expected operands of one type; got f32 and f64"}}};
 }
 
-TEST_CASE("the gradient of a power at zero (B37)") {
+TEST_CASE("the gradient of a power at zero (pytorch/pytorch#2421)") {
   for (DType dtype : {DType::f32, DType::f64}) {
     const auto slope = [&](double p) {
       return slope_at([p](const Tensor& x) { return pow(x, p); }, {0.0}, dtype)[0];

@@ -127,7 +127,8 @@ TEST_CASE("batch_norm: as torch") {
   CHECK(compare(w.grad().to_vector(), {-0.8036402772830682, 5.121817910088233}, 1e-12) == "");
 }
 
-TEST_CASE("batch_norm: B07, biased to normalise, unbiased in the running variance") {
+TEST_CASE(
+    "batch_norm: pytorch/pytorch#19902, biased to normalise, unbiased in the running variance") {
   RunningStatistics stats = make_running_statistics(1);
   const Tensor y = batch_norm(Tensor::from({4, 1}, {1, 2, 3, 4}), {}, {}, {}, stats);
   CHECK(compare(y.to_vector(), {-1.3416354, -0.4472118, 0.4472118, 1.3416354}, 1e-6) == "");
@@ -135,7 +136,7 @@ TEST_CASE("batch_norm: B07, biased to normalise, unbiased in the running varianc
   CHECK(std::abs(stats.var.item() - 1.0666667) < 1e-6);
 }
 
-TEST_CASE("batch_norm: B08, momentum 0 keeps, no momentum averages") {
+TEST_CASE("batch_norm: pytorch/pytorch#31498, momentum 0 keeps, no momentum averages") {
   RunningStatistics kept = make_running_statistics(1);
   (void)batch_norm(Tensor::from({2, 1}, {4, 6}), {}, {}, {.momentum = 0.0}, kept);
   CHECK(kept.mean.item() == 0);
@@ -149,7 +150,8 @@ TEST_CASE("batch_norm: B08, momentum 0 keeps, no momentum averages") {
 }
 
 TEST_CASE(
-    "batch_norm: B09, B11, one value a channel and empty batches leave the statistics alone") {
+    "batch_norm: pytorch/pytorch#1381, pytorch/pytorch#29578, one value a channel and empty "
+    "batches leave the statistics alone") {
   RunningStatistics stats = make_running_statistics(4);
   CHECK_THROWS_AS(batch_norm(Tensor::ones({1, 4}), {}, {}, {}, stats), Error);
   CHECK(batch_norm(Tensor::ones({1, 4}), {}, {}, {.training = false}, stats).numel() == 4);
@@ -167,7 +169,7 @@ TEST_CASE(
   CHECK(stats.batches.item() == 1);
 }
 
-TEST_CASE("batch_norm: B02, images of one colour give exactly beta") {
+TEST_CASE("batch_norm: microsoft/onnxruntime#21935, images of one colour give exactly beta") {
   for (const Shape& shape : {Shape{3, 2}, Shape{3, 2, 5}, Shape{3, 2, 20, 20}}) {
     Tensor x = Tensor::full(shape, 0.1).set_requires_grad();
     const Tensor y = batch_norm(x, Tensor::full({2}, 1.7), Tensor::full({2}, 0.3), {});

@@ -113,7 +113,7 @@ NORMA_OP_CASE(norm_rows, group_norm) {
             const std::int64_t space = s.numel(2, s.rank());
             return naive(in, {.cols = s[1] / 2 * space, .groups = 2, .space = space});
           },
-      // B05: any rank, and the count is that of all axes.
+      // flagos-ai/FlagGems#5392: any rank, and the count is that of all axes.
       .samples = {{{2, 4, 3, 5}, {4}, {4}},
                   {{2, 4, 3, 5, 2}, {4}, {4}},
                   {{3, 6}, {6}, {6}},
@@ -122,7 +122,8 @@ NORMA_OP_CASE(norm_rows, group_norm) {
                   {{3, 4, 5000}, {4}, {4}}},
       .tolerance_f32 = 4e-6,
       .errors =
-          {// B83: groups that divide the elements, but not the channels; 0 before the modulo.
+          {// pytorch/pytorch#45687: groups that divide the elements, but not the channels; 0 before
+           // the modulo.
            {[] {
               (void)group_norm(Tensor::zeros({2, 6, 2, 2}), {}, {}, {.groups = 4});
             },
@@ -147,7 +148,7 @@ NORMA_OP_CASE(norm_rows, instance_norm) {
               },
           .samples = {{{2, 3, 4}, {3}, {3}}, {{2, 3, 5, 7}}, {{30, 3, 33, 20}, {3}, {3}}},
           .tolerance_f32 = 4e-6,
-          // B83: the same rule for every batch size.
+          // pytorch/pytorch#45687: the same rule for every batch size.
           .errors = {{[] {
                         (void)instance_norm(Tensor::zeros({2, 3, 1, 1}), {}, {});
                       },
@@ -223,7 +224,9 @@ TEST_CASE("norms of rows: as torch") {
       [](auto x, auto w, auto b) { return instance_norm(x, w, b); }, {1, 2, 4}, {2});
 }
 
-TEST_CASE("norms of rows: B02, B03, a constant row gives exactly beta and finite gradients") {
+TEST_CASE(
+    "norms of rows: microsoft/onnxruntime#21935, tracel-ai/burn#1992, a constant row gives exactly "
+    "beta and finite gradients") {
   for (const double value : {1234.0, 0.1, 0.0, -3e30}) {
     for (std::int64_t n : {2, 256, 5000}) {
       INFO(n << " times " << value);
@@ -247,7 +250,9 @@ TEST_CASE("norms of rows: B02, B03, a constant row gives exactly beta and finite
   CHECK(b.grad().to_vector() == std::vector<double>{1, 0});
 }
 
-TEST_CASE("norms of rows: B12, squares that leave the range; eps counts as written") {
+TEST_CASE(
+    "norms of rows: tenstorrent/tt-metal#55159, squares that leave the range; eps counts as "
+    "written") {
   const auto rms = [](std::initializer_list<double> row, DType type) {
     return rms_norm(Tensor::from({1, static_cast<std::int64_t>(row.size())}, row, type), {})
         .to_vector();
@@ -268,7 +273,8 @@ TEST_CASE("norms of rows: B12, squares that leave the range; eps counts as writt
   }
 }
 
-TEST_CASE("norms of rows: one element computes for layer, group and RMS norm (B83)") {
+TEST_CASE(
+    "norms of rows: one element computes for layer, group and RMS norm (pytorch/pytorch#45687)") {
   CHECK(layer_norm(Tensor::full({2, 1}, 7), {}, Tensor::full({1}, 0.5)).to_vector() ==
         std::vector<double>{0.5, 0.5});
   CHECK(group_norm(Tensor::full({1, 10, 1}, 7), {}, {}, {.groups = 10}).to_vector() ==

@@ -112,7 +112,8 @@ std::pair<std::vector<double>, std::vector<double>> value_and_gradient(const Sha
   return {y.to_vector(), x.grad().to_vector()};
 }
 
-// Fault B59: the padding never wins, windows of -inf and NaN route their gradient to an element.
+// Fault pytorch/pytorch#41294: the padding never wins, windows of -inf and NaN route their gradient
+// to an element.
 TEST_CASE("max_pool2d leaves the padding out") {
   const auto [y, dx] =
       value_and_gradient({1, 1, 2, 2}, {-1, -1, -1, -1}, 3, {.stride = 1, .padding = 1});
@@ -162,7 +163,7 @@ TEST_CASE("max_pool2d in vectors agrees with f64, NaN and equal maxima included"
     CHECK(a.grad().to_vector() == b.grad().to_vector());
   }
 }
-// Fault B38.
+// Fault pytorch/pytorch#56734.
 TEST_CASE("max_pool2d gives the gradient to the first of equal maxima in row-major order") {
   CHECK(value_and_gradient({1, 1, 2, 2}, {1, 3, 3, 3}, 2).second ==
         std::vector<double>{0, 1, 0, 0});

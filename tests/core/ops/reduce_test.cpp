@@ -142,7 +142,7 @@ TEST_CASE("sum and mean: every set of axes") {
                     "mean: expected at least one element to reduce; got shape (0, 3)");
 }
 
-// Source: numpy/numpy#22956, FAULTS B81: a running f32 sum stops at 16777216.
+// Source: numpy/numpy#22956: a running f32 sum stops at 16777216.
 TEST_CASE("mean: 20000000 ones give exactly 1") {
   const Tensor x = Tensor::ones({20000000, 1});
   CHECK(mean(x, {0}).item() == 1.0);
@@ -151,7 +151,7 @@ TEST_CASE("mean: 20000000 ones give exactly 1") {
   CHECK(sum(x).item() == 20000000.0);
 }
 
-// Source: pytorch/pytorch#2201, FAULTS B79.
+// Source: pytorch/pytorch#2201.
 TEST_CASE("sum: a million numbers of mixed size, the same bits at any number of threads") {
   const Tensor a = random_tensor({1000000}, 4);
   const Tensor x = mul(mul(mul(a, a), a), mul(a, Tensor::scalar(1e4, DType::f64)));
@@ -168,7 +168,7 @@ TEST_CASE("sum: a million numbers of mixed size, the same bits at any number of 
   set_num_threads(before);
 }
 
-// Source: pytorch/pytorch#56734, FAULTS B38.
+// Source: pytorch/pytorch#56734.
 TEST_CASE("max and min: equal elements share the gradient") {
   Tensor x = Tensor::from({4}, {1, 3, 3, 2}).set_requires_grad();
   max(x).backward();
@@ -237,7 +237,7 @@ TEST_CASE("var and deviation: as torch.var and torch.std") {
   CHECK(var(far, {}, {.correction = 0}).item() == 1.25);
 }
 
-// Source: pytorch/pytorch#2421 and #4320, FAULTS B37.
+// Source: pytorch/pytorch#2421 and #4320.
 TEST_CASE("norm and deviation: the gradient at 0 is 0") {
   Tensor x = Tensor::zeros({2}).set_requires_grad();
   norm(x).backward();

@@ -55,7 +55,9 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
-TEST_CASE("rope: B17, the pairs of the rotation are those of the frequencies") {
+TEST_CASE(
+    "rope: raiyanyahya/how-to-train-your-gpt#6, the pairs of the rotation are those of the "
+    "frequencies") {
   const Tensor v = Tensor::from({1, 1, 1, 4}, {1, 2, 3, 4});
   CHECK(compare(rope(v, {.layout = RopeLayout::interleaved, .offset = 1}).to_vector(),
                 {-1.142640, 1.922076, 2.959851, 4.029800}, 1e-6) == "");
@@ -72,7 +74,7 @@ TEST_CASE("rope: B17, the pairs of the rotation are those of the frequencies") {
   }
 }
 
-TEST_CASE("rope: B18, angles at far positions") {
+TEST_CASE("rope: huggingface/candle#3520, angles at far positions") {
   const auto turned = [](std::int64_t position) {
     return rope(Tensor::from({1, 1, 1, 2}, {1, 0}), {.offset = position}).to_vector();
   };
