@@ -11,6 +11,7 @@ namespace norma {
 struct Signature {
   Shape shape;             // of one sample: (784), (1, 28, 28), (T, C); for ids (T)
   std::int64_t vocab = 0;  // above 0: ids in 0..vocab-1
+  Shape source = {};       // (S) where an encoder-decoder also reads a source of ids below vocab
   // True iff the last axis holds the features (inside a transformer). Otherwise channels come
   // first, as in images.
   bool features_last = false;

@@ -9,6 +9,7 @@
 #include "core/parameters.h"
 #include "core/random.h"
 #include "core/tensor.h"
+#include "layers/observer.h"
 #include "layers/scope.h"
 
 namespace norma {
@@ -16,8 +17,11 @@ namespace norma {
 // What a forward pass needs beside its input.
 struct Forward {
   Tensor mask;             // (B, T) u8: 1 where a token counts, 0 where it is padding; may be empty
+  Tensor source;           // (B, S) ids of what an encoder-decoder reads; else empty
+  Tensor source_mask;      // (B, S) u8, as `mask`, of the source; may be empty
   std::uint64_t seed = 0;  // the run's
   std::string stream;      // names this pass for dropout: "step 17/batch 0"
+  Observer* observer = nullptr;  // is told of values on the way; see layers/observer.h
 
   // The stream of the next draw of the layer at `path` in this pass.
   [[nodiscard]] RandomKey key(const std::string& path) const;

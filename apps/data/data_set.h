@@ -30,6 +30,8 @@ struct Batch {
   Tensor inputs;   // (B, input...): f32, or i64 for ids
   Tensor targets;  // (B, target...): i64
   Tensor mask;     // (B, T) u8, 1 where a position counts; undefined where all do
+  Tensor source;   // (B, S) i64: ids of what is translated; undefined where there is no such thing
+  Tensor source_mask;  // (B, S) u8, as `mask`
   [[nodiscard]] std::int64_t samples() const { return inputs.size(0); }
 };
 
@@ -37,7 +39,8 @@ struct Batch {
 struct DataSpec {
   Shape input;               // of one sample: (1, 28, 28), or (T) for ids
   Shape target;              // of one sample: () for a label, (T) for an id at each position
-  std::int64_t vocab = 0;    // ids of the inputs are below it; 0 where the inputs are numbers
+  Shape source = {};         // (S) ids of what an encoder-decoder reads; empty where there is none
+  std::int64_t vocab = 0;    // ids of inputs and source are below it; 0 where inputs are numbers
   std::int64_t classes = 0;  // targets are below it
 };
 

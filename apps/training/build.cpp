@@ -5,7 +5,15 @@
 namespace norma {
 
 Signature signature_of(const DataSpec& spec) {
-  return {.shape = spec.input, .vocab = spec.vocab, .features_last = false};
+  return {.shape = spec.input, .vocab = spec.vocab, .source = spec.source, .features_last = false};
+}
+
+Forward forward_of(const Batch& batch) {
+  Forward pass;
+  pass.mask = batch.mask;
+  pass.source = batch.source;
+  pass.source_mask = batch.source_mask;
+  return pass;
 }
 
 ModelPtr build_model(const RunConfig& config, const DataSpec& spec) {

@@ -5,6 +5,8 @@
 
 namespace norma {
 
+// What a model's pass needs of a batch beside its inputs: the masks and the source.
+[[nodiscard]] Forward forward_of(const Batch& batch);
 // What the model gets of these data.
 [[nodiscard]] Signature signature_of(const DataSpec& spec);
 // The model for these data, with its initial weights.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "apps/training/build.h"
 #include "apps/training/run_folder.h"
 #include "core/autograd.h"
 #include "core/ops/reduce.h"
@@ -59,9 +60,7 @@ Evaluation evaluate(Model& model, const DataSet& data, Part part, const LossConf
   const bool classifies = loss.get_if<CrossEntropyConfig>() != nullptr;
   for (std::int64_t i = 0; i < n; ++i) {
     const Batch batch = data.batch(part, i, batch_size);
-    Forward pass;
-    pass.mask = batch.mask;
-    const Tensor outputs = model.forward(batch.inputs, pass);
+    const Tensor outputs = model.forward(batch.inputs, forward_of(batch));
     sum += loss.sum(outputs, batch.targets).item();
     result.count += loss.count(outputs.shape(), batch.targets);
     if (classifies) correct += count_correct(outputs, batch.targets, loss);

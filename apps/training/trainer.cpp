@@ -105,8 +105,7 @@ Trainer::Step Trainer::train_step(std::int64_t step) {
   parameters_->clear_gradients();
   for (std::int64_t part = 0; part < parts; ++part) {
     const Batch& batch = batches[static_cast<std::size_t>(part)];
-    Forward pass;
-    pass.mask = batch.mask;
+    Forward pass = forward_of(batch);
     pass.seed = static_cast<std::uint64_t>(config_.seed);
     pass.stream = fmt::format("step {}/batch {}", step, part);
     const Tensor outputs = model_->forward(batch.inputs, pass);
