@@ -27,11 +27,11 @@ enum class Part : std::uint8_t { train, validation, test };
 [[nodiscard]] std::string_view name_of(Part part);
 
 struct Batch {
-  Tensor inputs;   // (B, input...): f32, or i64 for ids
-  Tensor targets;  // (B, target...): i64
-  Tensor mask;     // (B, T) u8, 1 where a position counts; undefined where all do
-  Tensor source;   // (B, S) i64: ids of what is translated; undefined where there is no such thing
-  Tensor source_mask;  // (B, S) u8, as `mask`
+  Tensor inputs;            // (B, input...): f32, or i64 for ids
+  Tensor targets;           // (B, target...): i64
+  Tensor mask;              // (B, T) u8, 1 where a position counts; undefined where all do
+  Tensor source = {};       // (B, S) i64: ids of what is translated; undefined where there is none
+  Tensor source_mask = {};  // (B, S) u8, as `mask`
   [[nodiscard]] std::int64_t samples() const { return inputs.size(0); }
 };
 
@@ -39,9 +39,9 @@ struct Batch {
 struct DataSpec {
   Shape input;               // of one sample: (1, 28, 28), or (T) for ids
   Shape target;              // of one sample: () for a label, (T) for an id at each position
-  Shape source = {};         // (S) ids of what an encoder-decoder reads; empty where there is none
   std::int64_t vocab = 0;    // ids of inputs and source are below it; 0 where inputs are numbers
   std::int64_t classes = 0;  // targets are below it
+  Shape source = {};         // (S) ids of what an encoder-decoder reads; empty where there is none
 };
 
 // What every data set's configuration has.
