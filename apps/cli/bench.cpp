@@ -63,23 +63,22 @@ Status run(const Arguments& a) {
 
 }  // namespace
 
-Action bench_verb(CLI::App& app) {
+Action bench_verb(Options& options) {
   const auto a = std::make_shared<Arguments>();
   std::string known;
   for (const bench::Workload& w : bench::workloads()) {
     known += fmt::format("\n  {:<11} {}", w.name, w.doc);
   }
-  app.add_option("WORKLOAD", a->names, "Which ones; all where none is given:" + known);
-  app.add_flag("--json", a->json, "A line of JSON a workload");
-  app.add_option("--seconds", a->seconds, "How long each is timed")->check(CLI::PositiveNumber);
-  app.add_option("--rounds", a->rounds, "How often each is run; the best counts")
-      ->check(CLI::Range(1, 100));
-  app.add_flag("--here", a->here, "In this process, and not each in one of its own");
-  app.add_option("--against-torch", a->against,
-                 "Run a peer's script in turns: the Python to use, and the script")
-      ->type_name("PYTHON SCRIPT")
-      ->expected(2);
-  app.add_flag("--compile", a->compile, "Let the peer compile its model");
+  options.add("WORKLOAD", a->names, "Which ones; all where none is given:" + known);
+  options.add_flag("--json", a->json, "A line of JSON a workload");
+  options.add("--seconds", a->seconds, "How long each is timed", {.low = 1e-9});
+  options.add("--rounds", a->rounds, "How often each is run; the best counts",
+              {.low = 1, .high = 100});
+  options.add_flag("--here", a->here, "In this process, and not each in one of its own");
+  options.add("--against-torch", a->against,
+              "Run a peer's script in turns: the Python to use, and the script",
+              {.value = "PYTHON SCRIPT", .count = 2});
+  options.add_flag("--compile", a->compile, "Let the peer compile its model");
   return [a] { return run(*a); };
 }
 

@@ -4,11 +4,11 @@
 
 namespace norma::cli {
 
-Action check_verb(CLI::App& app) {
+Action check_verb(Options& options) {
   const auto folders = std::make_shared<std::vector<std::string>>();
   const auto only = std::make_shared<std::string>("*");
-  app.add_option("DIR", *folders, "Folders (or files) of conformance cases")->required();
-  app.add_option("--only", *only, "Cases whose name matches this glob")->capture_default_str();
+  options.add("DIR", *folders, "Folders (or files) of conformance cases", {.required = true});
+  options.add("--only", *only, "Cases whose name matches this glob", {.show_default = true});
   return [folders, only] {
     std::int64_t passed = 0, failed = 0;
     for (const CaseResult& result : run_cases(*folders, *only)) {

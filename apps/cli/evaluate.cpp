@@ -5,11 +5,11 @@
 
 namespace norma::cli {
 
-Action evaluate_verb(CLI::App& app) {
+Action evaluate_verb(Options& options) {
   const auto folder = std::make_shared<std::string>();
   const auto step = std::make_shared<std::int64_t>(0);
-  app.add_option("RUN", *folder, "Folder of a run")->required();
-  app.add_option("--step", *step, "Checkpoint of this step (default: the best, else the last one)");
+  options.add("RUN", *folder, "Folder of a run", {.required = true});
+  options.add("--step", *step, "Checkpoint of this step (default: the best, else the last one)");
   return [folder, step] {
     FinishedRun run(*folder, *step);
     fmt::print("{}: checkpoint of step {}\n", *folder, run.step());

@@ -4,11 +4,11 @@
 
 namespace norma::cli {
 
-Action explain_verb(CLI::App& app) {
+Action explain_verb(Options& options) {
   const auto path = std::make_shared<std::string>();
   const auto sets = std::make_shared<std::vector<std::string>>();
-  app.add_option("CONFIG", *path, "The configuration, a JSON file")->required();
-  add_sets(app, *sets);
+  options.add("CONFIG", *path, "The configuration, a JSON file", {.required = true});
+  options.add_sets(*sets);
   return [path, sets] {
     fmt::print("{}", explain(load_run_config(*path, *sets)));
     return kDone;

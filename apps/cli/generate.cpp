@@ -36,21 +36,18 @@ Status generate_text(const Arguments& arguments) {
 
 }  // namespace
 
-Action generate_verb(CLI::App& app) {
+Action generate_verb(Options& options) {
   const auto arguments = std::make_shared<Arguments>();
-  app.add_option("RUN", arguments->run, "Folder of a run on text")->required();
-  app.add_option("PROMPT", arguments->prompt, "Text to go on from");
-  app.add_option("--tokens", arguments->options.tokens, "Tokens to write")
-      ->capture_default_str()
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
-  app.add_option("--temperature", arguments->options.temperature,
-                 "Divides the logits; 0 takes the likeliest token")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1e6));
-  app.add_option("--top-k", arguments->options.top_k, "Only the K likeliest tokens (0: all)")
-      ->capture_default_str()
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
-  app.add_option("--seed", arguments->options.seed, "Seed of the draws")->capture_default_str();
+  options.add("RUN", arguments->run, "Folder of a run on text", {.required = true});
+  options.add("PROMPT", arguments->prompt, "Text to go on from");
+  options.add("--tokens", arguments->options.tokens, "Tokens to write",
+              {.show_default = true, .low = 0, .high = 1'000'000'000});
+  options.add("--temperature", arguments->options.temperature,
+              "Divides the logits; 0 takes the likeliest token",
+              {.show_default = true, .low = 0.0, .high = 1e6});
+  options.add("--top-k", arguments->options.top_k, "Only the K likeliest tokens (0: all)",
+              {.show_default = true, .low = 0, .high = 1'000'000'000});
+  options.add("--seed", arguments->options.seed, "Seed of the draws", {.show_default = true});
   return [arguments] { return generate_text(*arguments); };
 }
 

@@ -5,9 +5,9 @@
 
 namespace norma::cli {
 
-Action inspect_verb(CLI::App& app) {
+Action inspect_verb(Options& options) {
   const auto file = std::make_shared<std::string>();
-  app.add_option("FILE", *file, "A safetensors file")->required();
+  options.add("FILE", *file, "A safetensors file", {.required = true});
   return [file] {
     const SafetensorsFile tensors(*file);
     std::size_t name_width = 4, type_width = 4;

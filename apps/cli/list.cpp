@@ -19,9 +19,9 @@ void print_family(const config::FamilyType& family) {
 
 }  // namespace
 
-Action list_verb(CLI::App& app) {
+Action list_verb(Options& options) {
   const auto wanted = std::make_shared<std::vector<std::string>>();
-  app.add_option("FAMILY", *wanted, "Only these: layer, norm, optimizer, schedule ...");
+  options.add("FAMILY", *wanted, "Only these: layer, norm, optimizer, schedule ...");
   return [wanted] {
     const auto families = config::families(config::type_of<RunConfig>());
     std::vector<std::string_view> names;

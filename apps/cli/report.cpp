@@ -41,13 +41,13 @@ Status write_reports(const Arguments& arguments) {
 
 }  // namespace
 
-Action report_verb(CLI::App& app) {
+Action report_verb(Options& options) {
   const auto arguments = std::make_shared<Arguments>();
-  app.add_option("RUN_OR_STUDY", arguments->folders, "Folders of runs or studies")->required();
-  app.add_option(
+  options.add("RUN_OR_STUDY", arguments->folders, "Folders of runs or studies", {.required = true});
+  options.add(
       "--out", arguments->out,
       "The page of the runs (default: report.html in the run's folder, or here for several)");
-  app.add_option("--svg", arguments->svg, "Also the curves of the loss, a picture for documents");
+  options.add("--svg", arguments->svg, "Also the curves of the loss, a picture for documents");
   return [arguments] { return write_reports(*arguments); };
 }
 

@@ -98,14 +98,14 @@ Status reproduce(const Arguments& arguments) {
 
 }  // namespace
 
-Action reproduce_verb(CLI::App& app) {
+Action reproduce_verb(Options& options) {
   const auto arguments = std::make_shared<Arguments>();
-  app.add_option("NAME", arguments->names, "Studies, as --list names them (default: warmup)");
-  app.add_flag("--list", arguments->list, "Print the shipped studies");
-  app.add_flag("--all", arguments->all, "Run every study that is not long");
-  app.add_option("--out", arguments->out,
-                 "Folder that gets a folder for each study (default: studies)");
-  add_study_options(app, arguments->options);
+  options.add("NAME", arguments->names, "Studies, as --list names them (default: warmup)");
+  options.add_flag("--list", arguments->list, "Print the shipped studies");
+  options.add_flag("--all", arguments->all, "Run every study that is not long");
+  options.add("--out", arguments->out,
+              "Folder that gets a folder for each study (default: studies)");
+  add_study_options(options, arguments->options);
   return [arguments] { return reproduce(*arguments); };
 }
 

@@ -1,6 +1,7 @@
 // The shell around the verbs: parsing, --threads, errors and exit statuses.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <new>
@@ -47,13 +48,6 @@ Status run_action(const std::string& who, const Action& action) {
 
 }  // namespace
 
-void add_sets(CLI::App& app, std::vector<std::string>& sets) {
-  app.add_option("--set", sets, "Change one value of the configuration; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->type_size(1)
-      ->allow_extra_args(false);
-}
-
 Status run(std::vector<std::string> arguments) {
   CLI::App app("Train small networks from a JSON file, and study what keeps training stable.",
                "norma");
@@ -64,10 +58,10 @@ Status run(std::vector<std::string> arguments) {
   std::vector<Action> actions;
   for (const Verb& verb : verbs()) {
     CLI::App* sub = app.add_subcommand(verb.name, verb.doc);
-    actions.push_back(verb.declare(*sub));
-    sub->add_option("--threads", threads, "Threads to compute with; results do not depend on it")
-        ->type_name("N")
-        ->check(CLI::Range(1, kMostThreads));
+    Options options(*sub);
+    actions.push_back(verb.declare(options));
+    options.add("--threads", threads, "Threads to compute with; results do not depend on it",
+                {.value = "N", .low = 1, .high = kMostThreads});
   }
 
   if (arguments.empty()) {

@@ -8,9 +8,9 @@ namespace norma::cli {
 // `norma schema > configs/schema.json` and `norma schema --markdown >
 // docs/config.md` write the files that the repository holds; a test compares
 // them.
-Action schema_verb(CLI::App& app) {
+Action schema_verb(Options& options) {
   const auto markdown = std::make_shared<bool>(false);
-  app.add_flag("--markdown", *markdown, "Print the documentation of every key instead");
+  options.add_flag("--markdown", *markdown, "Print the documentation of every key instead");
   return [markdown] {
     fmt::print("{}", *markdown ? run_config_markdown() : run_config_schema());
     return kDone;

@@ -6,16 +6,15 @@
 
 namespace norma::cli {
 
-Action study_verb(CLI::App& app) {
+Action study_verb(Options& options) {
   struct Arguments {
     std::string file;
     study::StudyOptions options;
   };
   const auto arguments = std::make_shared<Arguments>();
-  app.add_option("FILE", arguments->file, "The study, a JSON file")->required();
-  app.add_option("--out", arguments->options.folder,
-                 "Folder of the study (default: studies/<name>)");
-  add_study_options(app, arguments->options);
+  options.add("FILE", arguments->file, "The study, a JSON file", {.required = true});
+  options.add("--out", arguments->options.folder, "Folder of the study (default: studies/<name>)");
+  add_study_options(options, arguments->options);
   return [arguments] { return status_of(study::run_study(arguments->file, arguments->options)); };
 }
 

@@ -6,12 +6,11 @@
 
 namespace norma::cli {
 
-inline void add_study_options(CLI::App& app, study::StudyOptions& options) {
-  app.add_option("--jobs", options.jobs, "Runs at a time, of one thread each (default: one a core)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
-  app.add_flag("--fresh", options.fresh, "Do all runs anew, even those that are done");
-  app.add_flag("--quiet", options.quiet, "No progress");
+inline void add_study_options(Options& options, study::StudyOptions& study) {
+  options.add("--jobs", study.jobs, "Runs at a time, of one thread each (default: one a core)",
+              {.value = "N", .low = 1, .high = 1024});
+  options.add_flag("--fresh", study.fresh, "Do all runs anew, even those that are done");
+  options.add_flag("--quiet", study.quiet, "No progress");
 }
 
 inline Status status_of(study::StudyStatus status) {

@@ -53,14 +53,15 @@ Status train(const Arguments& arguments) {
 
 }  // namespace
 
-Action train_verb(CLI::App& app) {
+Action train_verb(Options& options) {
   const auto arguments = std::make_shared<Arguments>();
-  app.add_option("CONFIG", arguments->config, "The configuration, a JSON file")->required();
-  add_sets(app, arguments->sets);
-  app.add_option("--out", arguments->options.out, "Folder of the run (default: runs/<name>)");
-  app.add_flag("--resume", arguments->options.resume, "Go on where the run in the folder stopped");
-  app.add_option("--init", arguments->options.init, "Start from the weights of a safetensors file");
-  app.add_flag("--quiet", arguments->options.quiet, "No progress");
+  options.add("CONFIG", arguments->config, "The configuration, a JSON file", {.required = true});
+  options.add_sets(arguments->sets);
+  options.add("--out", arguments->options.out, "Folder of the run (default: runs/<name>)");
+  options.add_flag("--resume", arguments->options.resume,
+                   "Go on where the run in the folder stopped");
+  options.add("--init", arguments->options.init, "Start from the weights of a safetensors file");
+  options.add_flag("--quiet", arguments->options.quiet, "No progress");
   return [arguments] { return train(*arguments); };
 }
 

@@ -7,21 +7,21 @@
 
 namespace norma::cli {
 
-Action validate_verb(CLI::App& app) {
-  struct Options {
+Action validate_verb(Options& options) {
+  struct Given {
     std::vector<std::string> files, sets;
     bool resolved = false;
   };
-  const auto options = std::make_shared<Options>();
-  app.add_option("CONFIG", options->files, "Configuration files")->required();
-  add_sets(app, options->sets);
-  app.add_flag("--resolved", options->resolved, "Print each with all defaults filled in");
-  return [options] {
+  const auto given = std::make_shared<Given>();
+  options.add("CONFIG", given->files, "Configuration files", {.required = true});
+  options.add_sets(given->sets);
+  options.add_flag("--resolved", given->resolved, "Print each with all defaults filled in");
+  return [given] {
     Status status = kDone;
-    for (const std::string& file : options->files) {
+    for (const std::string& file : given->files) {
       try {
-        const config::Json json = config::to_json(load_run_config(file, options->sets));
-        if (options->resolved) {
+        const config::Json json = config::to_json(load_run_config(file, given->sets));
+        if (given->resolved) {
           fmt::print("{}\n", json.dump(2));
         } else {
           fmt::print("{}: valid, hash {}\n", file, config::hash(json));

@@ -3,9 +3,9 @@
 // To add one: a file apps/cli/<verb>.cpp with a function that declares its options and returns what
 // runs it, and a line in the table of verbs.cpp.
 //
-//   Action hello_verb(CLI::App& app) {
+//   Action hello_verb(Options& options) {
 //     const auto name = std::make_shared<std::string>("you");
-//     app.add_option("NAME", *name, "Whom to greet");
+//     options.add("NAME", *name, "Whom to greet");
 //     return [name] {
 //       fmt::print("hello, {}\n", *name);
 //       return kDone;
@@ -17,13 +17,13 @@
 // when the action runs.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "apps/cli/options.h"
 #include "core/error.h"
 
 namespace norma::cli {
@@ -48,14 +48,11 @@ using Action = std::function<Status()>;
 struct Verb {
   const char* name;
   const char* doc;  // one line for `norma --help`
-  Action (*declare)(CLI::App& app);
+  Action (*declare)(Options& options);
 };
 
 // In the order of `norma --help`.
 [[nodiscard]] std::span<const Verb> verbs();
-
-// The option --set KEY=VALUE, any number of times; for config::apply_sets.
-void add_sets(CLI::App& app, std::vector<std::string>& sets);
 
 // Parses the arguments (without the program's name) and runs the verb. Returns the exit status.
 [[nodiscard]] Status run(std::vector<std::string> arguments);

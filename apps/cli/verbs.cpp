@@ -20,7 +20,7 @@
 
 namespace norma::cli {
 
-#define NORMA_DECLARE(name, doc) Action name##_verb(CLI::App& app);
+#define NORMA_DECLARE(name, doc) Action name##_verb(Options& options);
 NORMA_VERBS(NORMA_DECLARE)
 #undef NORMA_DECLARE
 

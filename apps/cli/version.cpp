@@ -29,7 +29,7 @@ std::string vector_targets() {
 
 }  // namespace
 
-Action version_verb(CLI::App&) {
+Action version_verb(Options&) {
   return [] {
     fmt::print("norma     {}\n", NORMA_VERSION);
     fmt::print("compiler  {}\n", compiler());

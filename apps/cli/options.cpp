@@ -1,0 +1,64 @@
+#include "apps/cli/options.h"
+
+#include <CLI/CLI.hpp>
+#include <limits>
+
+namespace norma::cli {
+namespace {
+
+template <class T>
+void add_option(CLI::App& app, const char* name, T& into, const std::string& doc,
+                const OptionRule& rule) {
+  CLI::Option* option = app.add_option(name, into, doc);
+  option->required(rule.required);
+  if (rule.show_default) option->capture_default_str();
+  if (rule.value) option->type_name(rule.value);
+  if (rule.low || rule.high) {
+    option->check(CLI::Range(rule.low.value_or(std::numeric_limits<double>::lowest()),
+                             rule.high.value_or(std::numeric_limits<double>::max())));
+  }
+}
+
+}  // namespace
+
+void Options::add(const char* name, std::string& into, const std::string& doc,
+                  const OptionRule& rule) {
+  add_option(app_, name, into, doc, rule);
+}
+
+void Options::add(const char* name, std::vector<std::string>& into, const std::string& doc,
+                  const OptionRule& rule) {
+  add_option(app_, name, into, doc, rule);
+  CLI::Option* option = app_.get_option(name);
+  if (rule.count > 0) option->expected(rule.count);
+  if (rule.repeated) option->type_size(1)->allow_extra_args(false);
+}
+
+void Options::add(const char* name, int& into, const std::string& doc, const OptionRule& rule) {
+  add_option(app_, name, into, doc, rule);
+}
+
+void Options::add(const char* name, std::int64_t& into, const std::string& doc,
+                  const OptionRule& rule) {
+  add_option(app_, name, into, doc, rule);
+}
+
+void Options::add(const char* name, std::uint64_t& into, const std::string& doc,
+                  const OptionRule& rule) {
+  add_option(app_, name, into, doc, rule);
+}
+
+void Options::add(const char* name, double& into, const std::string& doc, const OptionRule& rule) {
+  add_option(app_, name, into, doc, rule);
+}
+
+void Options::add_flag(const char* name, bool& into, const std::string& doc) {
+  app_.add_flag(name, into, doc);
+}
+
+void Options::add_sets(std::vector<std::string>& sets) {
+  add("--set", sets, "Change one value of the configuration; may be repeated",
+      {.value = "KEY=VALUE", .repeated = true});
+}
+
+}  // namespace norma::cli
