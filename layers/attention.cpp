@@ -21,7 +21,7 @@ config::Fields AttentionConfig::fields() {
       field("causal", &C::causal, "A query sees keys up to its own position."),
       field("bias", &C::bias, "Biases in q, k, v and out."),
       field("qk_norm", &C::qk_norm, "A norm on queries and keys."),
-      field("position", &C::position, "rope, alibi or none."),
+      field("position", &C::position, "rope, alibi, relative or none."),
       field("window", &C::window, "Only keys at a distance below w are seen.", between(1, 1e9)),
       field("softcap", &C::softcap, "Logits become c tanh(z / c).", above(0)),
       field("scale", &C::scale, "Factor on q k^T; null: 1 / sqrt(head width)."),
@@ -60,43 +60,59 @@ Linear::Options product(const AttentionConfig& config,
 }  // namespace
 
 Attention::Attention(const AttentionConfig& config, const Scope& scope, const Signature& in,
-                     double value_gain)
+                     const AttentionParts& parts)
     : Layer(scope, {.shape = in.shape, .vocab = 0, .features_last = true}),
       config_(config),
+      cross_(parts.memory.has_value()),
       kv_heads_(checked_kv_heads(config)),
       head_width_(checked_head_width(config, in)),
       q_(scope.child("q"), in.shape, config.heads * head_width_, product(config)),
-      k_(scope.child("k"), in.shape, kv_heads_ * head_width_, product(config)),
-      v_(scope.child("v").with_gain(value_gain), in.shape, kv_heads_ * head_width_,
+      k_(scope.child("k"), parts.memory.value_or(in.shape), kv_heads_ * head_width_,
          product(config)),
-      out_(scope.child("out").with_gain(value_gain), Shape{in.shape[0], config.heads * head_width_},
-           in.shape[-1], product(config, ParameterKind::residual_matrix)) {
+      v_(scope.child("v").with_gain(parts.value_gain), parts.memory.value_or(in.shape),
+         kv_heads_ * head_width_, product(config)),
+      out_(scope.child("out").with_gain(parts.value_gain),
+           Shape{in.shape[0], config.heads * head_width_}, in.shape[-1],
+           product(config, ParameterKind::residual_matrix)) {
   child("q", q_);
   child("k", k_);
   child("v", v_);
   child("out", out_);
-  if (config.qk_norm) {
+  const auto norm = [&](const char* name, const Shape& in_shape, std::int64_t heads,
+                        LayerPtr& into) {
     const bool per_head = config.qk_norm->over == QkNormOver::head;
-    const auto norm = [&](const char* name, std::int64_t heads) {
-      const Shape shape{in.shape[0], per_head ? head_width_ : heads * head_width_};
-      return config.qk_norm->norm.build(scope.child(name),
-                                        {.shape = shape, .vocab = 0, .features_last = true});
-    };
-    q_norm_ = norm("q_norm", config.heads);
-    k_norm_ = norm("k_norm", kv_heads_);
-    child("q_norm", *q_norm_);
-    child("k_norm", *k_norm_);
+    const Shape shape{in_shape[0], per_head ? head_width_ : heads * head_width_};
+    into = config.qk_norm->norm.build(scope.child(name),
+                                      {.shape = shape, .vocab = 0, .features_last = true});
+    child(name, *into);
+  };
+  if (config.qk_norm) {
+    norm("q_norm", in.shape, config.heads, q_norm_);
+    norm("k_norm", k_.output().shape, kv_heads_, k_norm_);
+    if (parts.value_norm) norm("v_norm", v_.output().shape, kv_heads_, v_norm_);
   }
-  config.position.visit([&]<class Position>(const Position&) {
+  require(!cross_ || (!config.causal && !config.window),
+          "attention: cross-attention sees the whole source; it has no causality and no window");
+  config.position.visit([&]<class Position>(const Position& position) {
+    constexpr bool none = std::is_same_v<Position, NoPositionConfig>;
+    require(none || !cross_,
+            "attention: position \"{}\" does not go with cross-attention, whose queries and keys "
+            "stand in two sequences",
+            Position::type);
     if constexpr (std::is_same_v<Position, AlibiPositionConfig>) {
       alibi_slopes_ = alibi_slopes(config.heads);
+    } else if constexpr (std::is_same_v<Position, RelativePositionConfig>) {
+      relative_ = std::make_unique<RelativeBias>(
+          position, config.heads, config.causal ? Direction::causal : Direction::both,
+          scope.child("relative"));
+      child("relative", *relative_);
     } else if constexpr (std::is_same_v<Position, RopePositionConfig>) {
       require(head_width_ % 2 == 0,
               "attention: rope turns pairs of features; the head width of {} is odd", head_width_);
     } else {
-      require(std::is_same_v<Position, NoPositionConfig>,
+      require(none,
               "attention: position \"{}\" is added to the embeddings of a transformer; here rope, "
-              "alibi or none",
+              "alibi, relative or none",
               Position::type);
     }
   });
@@ -111,17 +127,25 @@ Tensor Attention::heads_of(const Tensor& x, std::int64_t heads, Layer* norm,
   return reshape(norm->forward(per_head, pass), split);
 }
 
-Tensor Attention::alibi_for(std::int64_t length, DType dtype) {
-  if (!alibi_.defined() || alibi_.size(1) != length || alibi_.dtype() != dtype) {
-    alibi_ = alibi_bias(alibi_slopes_, length, dtype);
+Tensor Attention::bias_for(std::int64_t queries, std::int64_t keys, const Forward& pass) {
+  if (cross_) return {};
+  if (relative_) return relative_->forward(queries, keys);
+  if (alibi_slopes_.empty()) return pass.attention_bias;
+  const Shape shape{config_.heads, queries, keys};
+  const DType type = q_.weight().dtype();
+  if (!alibi_.defined() || !(alibi_.shape() == shape) || alibi_.dtype() != type) {
+    alibi_ = alibi_bias(alibi_slopes_, queries, keys, type);
   }
   return alibi_;
 }
 
 Tensor Attention::forward(const Tensor& x, const Forward& pass) {
+  require(!cross_ || pass.memory.defined(),
+          "attention: {} reads an encoded source; the pass has none (Forward::memory)", path());
+  const Tensor& from = cross_ ? pass.memory : x;
   Tensor q = heads_of(q_.forward(x, pass), config_.heads, q_norm_.get(), pass);
-  Tensor k = heads_of(k_.forward(x, pass), kv_heads_, k_norm_.get(), pass);
-  const Tensor v = heads_of(v_.forward(x, pass), kv_heads_, nullptr, pass);
+  Tensor k = heads_of(k_.forward(from, pass), kv_heads_, k_norm_.get(), pass);
+  const Tensor v = heads_of(v_.forward(from, pass), kv_heads_, v_norm_.get(), pass);
   if (const auto* rotary = config_.position.get_if<RopePositionConfig>()) {
     const RopeOptions options{.base = rotary->base, .layout = rotary->layout};
     q = rope(q, options);
@@ -132,13 +156,17 @@ Tensor Attention::forward(const Tensor& x, const Forward& pass) {
   options.causal = config_.causal;
   options.window = config_.window.value_or(0);
   options.softcap = config_.softcap.value_or(0);
-  options.mask = pass.mask;
-  if (!alibi_slopes_.empty()) options.bias = alibi_for(x.size(1), x.dtype());
+  options.mask = cross_ ? pass.source_mask : pass.mask;
+  options.bias = bias_for(q.size(1), k.size(1), pass);
   if (training() && config_.dropout > 0) {
     options.dropout = config_.dropout;
     options.dropout_key = pass.key(path());
   }
+  Tensor largest;
+  const bool wants_logits = pass.observer && pass.observer->wants_logits();
+  if (wants_logits) options.largest_logit = &largest;
   const Tensor y = attention(q, k, v, options);
+  if (wants_logits) pass.observer->largest_logit(path(), largest);
   return out_.forward(reshape(y, Shape{x.size(0), x.size(1), config_.heads * head_width_}), pass);
 }
 

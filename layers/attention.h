@@ -5,7 +5,7 @@
 #include "core/ops/attention.h"
 #include "layers/linear.h"
 #include "layers/norms.h"
-#include "layers/position.h"
+#include "layers/relative_bias.h"
 
 namespace norma {
 
@@ -39,30 +39,42 @@ struct AttentionConfig {
   [[nodiscard]] LayerPtr build(const Scope& scope, const Signature& in) const;
 };
 
-// q = x Wq, k = x Wk, v = x Wv; y = concat over heads of softmax(cap(q k^T scale) + mask) v; y
-// Wout. Query head h uses key-value head h / (heads / kv_heads). RoPE turns q and k after their
-// norm. Shapes: x (B, T, C); q.weight (heads D, C), k.weight, v.weight (kv_heads D, C), out.weight
-// (C, heads D), D = C / heads unless given.
-// Masks: a key counts where pass.mask is 1; a query that sees no key gives 0 (before Wout).
-// Throws: if the heads do not divide the width, or kv_heads the heads.
+// What a block says of an attention beside the configuration.
+struct AttentionParts {
+  double value_gain = 1;             // scales the initial v and out (DeepNorm)
+  std::optional<Shape> memory = {};  // (S, C) of what cross-attention reads; absent: self-attention
+  bool value_norm = false;           // the norm of qk_norm on the values too (HybridNorm): v_norm
+};
+
+// q = x Wq, k = m Wk, v = m Wv; y = concat over heads of softmax(cap(q k^T scale) + bias) v; y
+// Wout. Self-attention has m = x; cross-attention m = pass.memory. Query head h uses key-value head
+// h / (heads / kv_heads). RoPE turns q and k after their norm; the bias is ALiBi's, this layer's
+// own `relative` one, or pass.attention_bias.
+// Shapes: x (B, T, C), m (B, S, C'); q.weight (heads D, C), k.weight, v.weight (kv_heads D, C'),
+// out.weight (C, heads D), D = C / heads unless given.
+// Masks: a key counts where pass.mask (cross-attention: pass.source_mask) is 1; a query that sees
+// no key gives 0 (before Wout).
+// Throws: if the heads do not divide the width, or kv_heads the heads; for cross-attention that is
+// causal or has positions.
 class Attention final : public Layer {
  public:
-  // `value_gain` scales the initial v and out (DeepNorm).
   Attention(const AttentionConfig& config, const Scope& scope, const Signature& in,
-            double value_gain = 1);
+            const AttentionParts& parts = {});
   [[nodiscard]] Tensor forward(const Tensor& x, const Forward& pass) override;
 
  private:
-  [[nodiscard]] Tensor alibi_for(std::int64_t length, DType dtype);
+  [[nodiscard]] Tensor bias_for(std::int64_t queries, std::int64_t keys, const Forward& pass);
   [[nodiscard]] Tensor heads_of(const Tensor& x, std::int64_t heads, Layer* norm,
                                 const Forward& pass) const;
 
   AttentionConfig config_;
+  bool cross_;
   std::int64_t kv_heads_, head_width_;
   Linear q_, k_, v_, out_;
-  LayerPtr q_norm_, k_norm_;
+  LayerPtr q_norm_, k_norm_, v_norm_;
   std::vector<double> alibi_slopes_;  // a slope a head; empty without ALiBi
-  Tensor alibi_;                      // the bias of the last length
+  Tensor alibi_;                      // the bias of the last lengths
+  std::unique_ptr<RelativeBias> relative_;
 };
 
 }  // namespace norma

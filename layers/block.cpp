@@ -9,7 +9,7 @@ Block::Block(const BlockOptions& options, const Scope& scope, const Signature& i
       row_(options.placement.row(options.depth)),
       attention_branch_(make_branch("attention", options, scope, in)),
       ffn_branch_(make_branch("ffn", options, scope, in)),
-      attention_(options.attention, scope.child("attention"), in, row_.gain),
+      attention_(options.attention, scope.child("attention"), in, {.value_gain = row_.gain}),
       ffn_(options.feed_forward, scope.child("ffn").with_gain(row_.gain), in) {
   child("attention", attention_);
   child("ffn", ffn_);

@@ -19,6 +19,8 @@ struct Forward {
   Tensor mask;             // (B, T) u8: 1 where a token counts, 0 where it is padding; may be empty
   Tensor source;           // (B, S) ids of what an encoder-decoder reads; else empty
   Tensor source_mask;      // (B, S) u8, as `mask`, of the source; may be empty
+  Tensor memory;           // (B, S, C), what cross-attention reads: the encoded source
+  Tensor attention_bias;   // (H, T, T), added to the logits of self-attention; may be empty
   std::uint64_t seed = 0;  // the run's
   std::string stream;      // names this pass for dropout: "step 17/batch 0"
   Observer* observer = nullptr;  // is told of values on the way; see layers/observer.h

@@ -1,5 +1,6 @@
 #include "layers/position.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -36,18 +37,50 @@ std::vector<double> alibi_slopes(std::int64_t heads) {
   return slopes;
 }
 
-Tensor alibi_bias(const std::vector<double>& slopes, std::int64_t length, DType dtype) {
+Tensor alibi_bias(const std::vector<double>& slopes, std::int64_t queries, std::int64_t keys,
+                  DType dtype) {
   std::vector<double> values;
-  values.reserve(slopes.size() * static_cast<std::size_t>(length * length));
+  values.reserve(slopes.size() * static_cast<std::size_t>(queries * keys));
   for (double slope : slopes) {
-    for (std::int64_t i = 0; i < length; ++i) {
-      for (std::int64_t j = 0; j < length; ++j) {
+    for (std::int64_t i = keys - queries; i < keys; ++i) {
+      for (std::int64_t j = 0; j < keys; ++j) {
         values.push_back(-slope * static_cast<double>(std::abs(i - j)));
       }
     }
   }
-  return Tensor::from(Shape{static_cast<std::int64_t>(slopes.size()), length, length}, values,
+  return Tensor::from(Shape{static_cast<std::int64_t>(slopes.size()), queries, keys}, values,
                       dtype);
+}
+
+void RelativePositionConfig::check(config::Problems& problems, const std::string& path) const {
+  if (buckets % 2 != 0) {
+    problems.add(config::join(path, "buckets"), "expected an even number; got {}", buckets);
+  }
+  if (max_distance <= buckets / 2) {
+    problems.add(config::join(path, "max_distance"),
+                 "{} buckets tell the first {} distances apart one by one; give a distance above",
+                 buckets, buckets / 2);
+  }
+}
+
+std::int64_t relative_bucket(std::int64_t distance, Direction direction,
+                             const RelativePositionConfig& config) {
+  std::int64_t buckets = config.buckets, first = 0;
+  if (direction == Direction::both) {
+    buckets /= 2;
+    if (distance > 0) first = buckets;
+    distance = std::abs(distance);
+  } else {
+    distance = std::max<std::int64_t>(0, -distance);
+  }
+  const std::int64_t exact = buckets / 2;
+  if (distance < exact) return first + distance;
+  const auto n = static_cast<float>(exact);
+  const float share =
+      std::log(static_cast<float>(distance) / n) /
+      static_cast<float>(std::log(static_cast<double>(config.max_distance) / exact));
+  const auto far = static_cast<std::int64_t>(share * static_cast<float>(buckets - exact));
+  return first + std::min(exact + far, buckets - 1);
 }
 
 }  // namespace norma

@@ -48,6 +48,25 @@ struct AlibiPositionConfig {
   static config::Fields fields() { return {}; }
 };
 
+struct RelativePositionConfig {
+  static constexpr const char* type = "relative";
+  static constexpr const char* doc =
+      "Adds a learned number to the logits, one a bucket of distances and a head (T5).";
+  static constexpr const char* source = "Raffel et al. 2020, arXiv 1910.10683";
+  std::int64_t buckets = 32;
+  std::int64_t max_distance = 128;
+  static config::Fields fields() {
+    using namespace config;
+    return {field("buckets", &RelativePositionConfig::buckets,
+                  "Half of them hold one distance each, the others ranges that grow with it; an "
+                  "encoder has one half of all for keys on the right.",
+                  between(4, 65536)),
+            field("max_distance", &RelativePositionConfig::max_distance,
+                  "From here on all distances share the last bucket.", at_least(2))};
+  }
+  void check(config::Problems& problems, const std::string& path) const;
+};
+
 struct NoPositionConfig {
   static constexpr const char* type = "none";
   static constexpr const char* doc = "No position code (a causal mask alone tells the order).";
@@ -55,8 +74,9 @@ struct NoPositionConfig {
   static config::Fields fields() { return {}; }
 };
 
-struct PositionConfig : config::OneOf<LearnedPositionConfig, SinusoidalPositionConfig,
-                                      RopePositionConfig, AlibiPositionConfig, NoPositionConfig> {
+struct PositionConfig
+    : config::OneOf<LearnedPositionConfig, SinusoidalPositionConfig, RopePositionConfig,
+                    AlibiPositionConfig, RelativePositionConfig, NoPositionConfig> {
   static constexpr const char* family = "position";
   static constexpr const char* family_doc = "How the order of the tokens is told.";
   using OneOf::OneOf;
@@ -67,8 +87,17 @@ struct PositionConfig : config::OneOf<LearnedPositionConfig, SinusoidalPositionC
 // ALiBi's slopes, one a head, as in the paper's code: 2^(-8 i / n) for the powers of two n, and for
 // other numbers those of the power below, then every second one of the power above.
 [[nodiscard]] std::vector<double> alibi_slopes(std::int64_t heads);
-// -slope |i - j|: (heads, length, length).
-[[nodiscard]] Tensor alibi_bias(const std::vector<double>& slopes, std::int64_t length,
-                                DType dtype);
+// -slope |i - j| for the last `queries` of `keys` positions: (heads, queries, keys).
+[[nodiscard]] Tensor alibi_bias(const std::vector<double>& slopes, std::int64_t queries,
+                                std::int64_t keys, DType dtype);
+
+enum class Direction : std::uint8_t { causal, both };
+// T5's bucket of a key that stands `distance` = j - i behind (negative: before) its query. With n
+// buckets a direction, distances below n/2 have one each, the others lie evenly over the logarithm
+// up to max_distance, and the last bucket holds all that are farther. Direction::both splits the
+// buckets: the upper half is for keys behind the query; Direction::causal puts those into bucket 0.
+// Numerics: the logarithm in f32, as T5's code has it.
+[[nodiscard]] std::int64_t relative_bucket(std::int64_t distance, Direction direction,
+                                           const RelativePositionConfig& config);
 
 }  // namespace norma

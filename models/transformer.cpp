@@ -145,6 +145,13 @@ Transformer::Transformer(const TransformerConfig& config, const Scope& scope, co
   } else if (config.position.get_if<SinusoidalPositionConfig>()) {
     sinusoids_ = sinusoidal_table(context_, config.width, scope.dtype());
   }
+  if (const auto* relative = config.position.get_if<RelativePositionConfig>()) {
+    const Direction direction =
+        config.kind == TransformerKind::decoder ? Direction::causal : Direction::both;
+    relative_ =
+        std::make_unique<RelativeBias>(*relative, config.heads, direction, scope.child("relative"));
+    child("relative", *relative_);
+  }
   if (config.embedding_norm) {
     embedding_norm_ = config.norm.build(scope.child("embedding_norm"), stream);
     child("embedding_norm", *embedding_norm_);
@@ -208,9 +215,16 @@ Tensor Transformer::embed(const Tensor& ids, const Forward& pass) {
   return dropout_->forward(x, pass);
 }
 
+Forward Transformer::with_bias(const Forward& pass, std::int64_t length) {
+  Forward inner = pass;
+  if (relative_) inner.attention_bias = relative_->forward(length, length);
+  return inner;
+}
+
 Tensor Transformer::forward(const Tensor& ids, const Forward& pass) {
   Tensor x = embed(ids, pass);
-  for (const auto& block : blocks_) x = block->forward(x, pass);
+  const Forward inner = with_bias(pass, ids.size(1));
+  for (const auto& block : blocks_) x = block->forward(x, inner);
   if (norm_) x = norm_->forward(x, pass);
   Tensor logits = head_ ? head_->forward(x, pass) : linear(x, tokens_.weight());
   if (config_.logit_softcap) {
@@ -221,7 +235,8 @@ Tensor Transformer::forward(const Tensor& ids, const Forward& pass) {
 
 std::vector<Tensor> Transformer::residual_stream(const Tensor& ids, const Forward& pass) {
   std::vector<Tensor> stream{embed(ids, pass)};
-  for (const auto& block : blocks_) stream.push_back(block->forward(stream.back(), pass));
+  const Forward inner = with_bias(pass, ids.size(1));
+  for (const auto& block : blocks_) stream.push_back(block->forward(stream.back(), inner));
   return stream;
 }
 

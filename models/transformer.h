@@ -78,6 +78,8 @@ class Transformer final : public Model {
 
  private:
   [[nodiscard]] Tensor embed(const Tensor& ids, const Forward& pass);
+  // The pass of the blocks: with the bias of relative positions.
+  [[nodiscard]] Forward with_bias(const Forward& pass, std::int64_t length);
 
   TransformerConfig config_;
   std::int64_t context_;
@@ -85,6 +87,7 @@ class Transformer final : public Model {
   Embedding tokens_;
   std::unique_ptr<Embedding> positions_;
   Tensor sinusoids_;
+  std::unique_ptr<RelativeBias> relative_;
   LayerPtr embedding_norm_;
   std::unique_ptr<Dropout> dropout_;
   std::vector<std::unique_ptr<Block>> blocks_;

@@ -63,6 +63,7 @@ HWY_NOINLINE void ForwardUnit(const AttentionTask<T>& a, std::int64_t b, std::in
         in.mask = a.in.mask ? m.mask + j0 : nullptr;
         in.keep = m.keep;
         in.j0 = j0;
+        in.largest = a.largest ? &largest : nullptr;
         for (std::int64_t r = 0; r < rows; ++r) {
           in.bias = a.in.bias ? a.in.bias + (h * s.queries + i0 + r) * s.keys + j0 : nullptr;
           in.row = head * s.queries + i0 + r;
@@ -86,7 +87,6 @@ HWY_NOINLINE void ForwardUnit(const AttentionTask<T>& a, std::int64_t b, std::in
                                    band});
       }
       for (std::int64_t r = 0; r < rows; ++r) {
-        largest = HWY_MAX(largest, m.max[r]);
         const bool nothing = m.max[r] == -std::numeric_limits<T>::infinity();
         const T inverse = m.sum[r] == T{0} ? T{0} : T{1} / m.sum[r];
         T* stats = a.stats + 2 * (head * s.queries + i0 + r);
@@ -96,7 +96,7 @@ HWY_NOINLINE void ForwardUnit(const AttentionTask<T>& a, std::int64_t b, std::in
                    q_stride);
       }
     }
-    if (a.largest) a.largest[head] = largest * static_cast<T>(kLn2);
+    if (a.largest) a.largest[head] = largest * static_cast<T>(s.scale / a.query_factor());
   }
 }
 

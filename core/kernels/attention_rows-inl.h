@@ -85,7 +85,28 @@ struct RowInputs {
   T* keep = nullptr;
   std::int64_t row = 0;  // (batch, head, query) as one index, for dropout
   std::int64_t j0 = 0;
+  T* largest = nullptr;  // takes the largest raw product that counts, or null
 };
+
+// The largest of the raw products s[0, cols) whose logit is not -inf.
+template <class T>
+HWY_NOINLINE void LargestProduct(const AttentionTask<T>& a, const RowInputs<T>& in,
+                                 std::int64_t cols, std::int64_t lo, std::int64_t hi,
+                                 const T* HWY_RESTRICT s) {
+  const hn::ScalableTag<T> d;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  lo = HWY_MAX(lo, std::int64_t{0});
+  hi = HWY_MIN(hi, cols);
+  const auto hidden = hn::Set(d, -std::numeric_limits<T>::infinity());
+  auto most = hidden;
+  for (std::int64_t j = lo / lanes * lanes; j < hi; j += lanes) {
+    const auto raw = hn::LoadU(d, s + j);
+    auto x = Logit(d, a, raw, in.bias, in.mask, j, a.shape.keys - in.j0 - j, nullptr);
+    x = Hide(d, x, j, lo, hi);
+    most = hn::Max(most, hn::IfThenElse(hn::Gt(x, hidden), raw, hidden));
+  }
+  *in.largest = HWY_MAX(*in.largest, MaxLane(d, most));
+}
 
 // s[0, cols) = 2^(logit - max), 0 outside of [lo, hi); max and sum go on from earlier blocks.
 // Returns the factor for what was summed before.
@@ -101,6 +122,7 @@ HWY_INLINE T ForwardRow(const AttentionTask<T>& a, const RowInputs<T>& in, std::
     std::fill(s, s + padded, T{0});
     return T{1};
   }
+  if (in.largest) LargestProduct(a, in, cols, lo, hi, s);
   const std::int64_t v0 = lo / lanes * lanes, v1 = (hi + lanes - 1) / lanes * lanes;
   const auto infinity = hn::Set(d, -std::numeric_limits<T>::infinity());
   const bool plain = a.shape.softcap <= 0 && !in.bias && !in.mask;

@@ -23,7 +23,8 @@ struct AttentionOptions {
   Tensor bias = {};                  // (H, T, S), added behind the cap; gets a gradient
   double dropout = 0;  // of the weights: each is 0 with this probability, else / (1 - p)
   RandomKey dropout_key{};
-  Tensor* largest_logit = nullptr;  // (H): gets the largest logit that counted, for each head
+  // (H): gets the largest scale q k of a pair that counted, before cap and bias, for each head.
+  Tensor* largest_logit = nullptr;
 };
 
 // y[b, i, h] = sum over j of w[j] v[b, j, h'], w = softmax over j of the logits

@@ -55,7 +55,7 @@ TEST_CASE("every position code runs in f64", "[transformer]") {
   for (const PositionConfig& position :
        {PositionConfig(LearnedPositionConfig{}), PositionConfig(SinusoidalPositionConfig{}),
         PositionConfig(RopePositionConfig{}), PositionConfig(AlibiPositionConfig{}),
-        PositionConfig(NoPositionConfig{})}) {
+        PositionConfig(RelativePositionConfig{}), PositionConfig(NoPositionConfig{})}) {
     TransformerConfig config = small();
     config.position = position;
     INFO(position.type());
