@@ -1,7 +1,7 @@
 #include "layers/batch_norm.h"
 
+#include "core/ops/masked_batch_norm.h"
 #include "core/ops/movement.h"
-#include "core/ops/norm_channels.h"
 #include "layers/channels.h"
 
 namespace norma {
@@ -10,8 +10,14 @@ LayerPtr BatchNormConfig::build(const Scope& scope, const Signature& in) const {
   return std::make_unique<BatchNorm>(*this, scope, in);
 }
 
-Tensor BatchNorm::forward(const Tensor& x, const Forward&) {
+Tensor BatchNorm::forward(const Tensor& x, const Forward& pass) {
   const BatchNormOptions options{.eps = eps_, .training = training(), .momentum = momentum_};
+  if (pass.mask.defined() && x.rank() == 3) {
+    const Tensor tokens = features_last_ ? x : transpose(x);  // (B, T, C)
+    const Tensor y = masked_batch_norm(tokens_as_samples(tokens), flatten(pass.mask), weight_,
+                                       bias_, options, statistics_);
+    return features_last_ ? reshape(y, x.shape()) : transpose(reshape(y, tokens.shape()));
+  }
   if (!features_last_) return batch_norm(x, weight_, bias_, options, statistics_);
   return reshape(batch_norm(tokens_as_samples(x), weight_, bias_, options, statistics_), x.shape());
 }

@@ -17,8 +17,9 @@ struct BatchNormConfig : ChannelNormOptions {
 // batch's, and running = (1 - momentum) running + momentum batch, the running variance unbiased
 // (momentum null: the plain average of all batches). In evaluation they are the running ones, or
 // the batch's where `track` is false. Shapes: x (N, C), (N, C, L) or (N, C, H, W). Inside a
-// transformer x is (B, T, C), and the statistics are over B and T. Throws: in training, over one
-// value a channel.
+// transformer x is (B, T, C), and the statistics are over B and T. With a mask (B, T) of sequences
+// (of (N, C, L): (N, L)) the padding has no part in them. Throws: in training, over one value a
+// channel.
 class BatchNorm final : public ChannelNorm {
  public:
   BatchNorm(const BatchNormConfig& config, const Scope& scope, const Signature& in)

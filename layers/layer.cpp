@@ -8,4 +8,9 @@ void require_numbers(const char* layer, const Signature& in) {
           layer, in.vocab);
 }
 
+void require_features(const char* layer, const Signature& in) {
+  require_numbers(layer, in);
+  require(in.shape.rank() >= 1, "{}: expected an input with at least one axis", layer);
+}
+
 }  // namespace norma

@@ -23,6 +23,9 @@ class Layer : public Module {
 
   // Shapes: x (N, *input), result (N, *output().shape).
   [[nodiscard]] virtual Tensor forward(const Tensor& x, const Forward& pass) = 0;
+  // Sets what the first batch of a run tells (the omega of the placement `admin`), in one forward
+  // without gradient. Called before the first step; in most layers there is nothing to set.
+  virtual void profile(const Tensor& /*x*/, const Forward& /*pass*/) {}
   [[nodiscard]] Tensor operator()(const Tensor& x) { return forward(x, Forward{}); }
   [[nodiscard]] const Signature& output() const { return output_; }
 
@@ -34,5 +37,7 @@ using LayerPtr = std::unique_ptr<Layer>;
 
 // Throws the error of a layer that takes numbers and was given ids.
 void require_numbers(const char* layer, const Signature& in);
+// Likewise, and that of a layer over the last axis that was given a single number.
+void require_features(const char* layer, const Signature& in);
 
 }  // namespace norma

@@ -26,8 +26,7 @@ RmsNorm::RmsNorm(const RmsNormConfig& config, const Scope& scope, const Signatur
                .unit_offset = config.unit_offset,
                .p = config.p,
                .cast = config.cast} {
-  require_numbers("rms_norm", in);
-  require(in.shape.rank() >= 1, "rms_norm: expected an input with at least one axis");
+  require_features("rms_norm", in);
   if (!config.affine) return;
   weight_ = parameter(scope, "weight", Shape{in.shape[-1]},
                       {.role = ParameterKind::constant, .value = config.unit_offset ? 0.0 : 1.0});

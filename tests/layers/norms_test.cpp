@@ -2,6 +2,7 @@
 #include "layers/norms.h"
 
 #include "core/ops/arithmetic.h"
+#include "core/ops/movement.h"
 #include "core/ops/reduce.h"
 #include "tests/support/op_case.h"
 
@@ -43,7 +44,9 @@ TEMPLATE_LIST_TEST_CASE("a norm inside a transformer works on (B, T, C)", "[norm
   const LayerPtr norm = make<TestType>({.shape = Shape{5, 4}, .vocab = 0, .features_last = true});
   const Tensor x = random_tensor(Shape{2, 5, 4}, 2);
   CHECK((*norm)(x).shape() == x.shape());
-  for (const NamedParameter& p : norm->named_parameters()) CHECK(p.tensor.shape() == Shape{4});
+  for (const NamedParameter& p : norm->named_parameters()) {
+    CHECK((p.tensor.shape() == Shape{4} || p.tensor.shape() == Shape{1}));
+  }
 }
 
 TEMPLATE_LIST_TEST_CASE("mean and variance over the norm's axes are 0 and 1", "[norms]",
@@ -85,6 +88,49 @@ TEST_CASE("groups that do not divide the channels are refused (pytorch/pytorch#4
   GroupNormConfig config;
   config.groups = 4;
   NORMA_CHECK_ERROR(config.build(kScope, {.shape = Shape{6, 2, 2}}), "4 groups do not divide 6");
+}
+
+TEST_CASE("BatchNorm of padded sequences is BatchNorm of their tokens", "[norms]") {
+  const Signature in{.shape = Shape{3, 4}, .vocab = 0, .features_last = true};
+  const LayerPtr padded = BatchNormConfig{}.build(kScope, in);
+  const LayerPtr packed = BatchNormConfig{}.build(kScope, {.shape = Shape{4}});
+  const Tensor x = random_tensor(Shape{2, 3, 4}, 5, DType::f64, 1, 3);
+  Forward pass;
+  pass.mask = Tensor::from(Shape{2, 3}, {1, 1, 1, 1, 0, 0}, DType::u8);
+  const auto tokens = [](const Tensor& t) {  // those that count
+    return slice(reshape(t, Shape{6, 4}), 0, 0, 4);
+  };
+  CHECK(compare(tokens(padded->forward(x, pass)), (*packed)(tokens(x)), 1e-13) == "");
+  for (const NamedTensor& b : padded->named_buffers()) {
+    CHECK(compare(b.tensor, find_tensor(packed->named_buffers(), b.name)->tensor, 1e-14) == "");
+  }
+  // The statistics do not see what padding holds, and equal tokens give exactly the bias.
+  Tensor other = x.clone();
+  for (int i = 16; i < 24; ++i) other.mutable_data<double>()[i] = 1e6;
+  CHECK(same_bits(tokens(padded->forward(other, pass)), tokens(padded->forward(x, pass))));
+  const Tensor equal = padded->forward(Tensor::full(Shape{2, 3, 4}, 1234, DType::f64), pass);
+  for (double v : equal.to_vector()) CHECK(v == 0);
+  const auto f = [&](const std::vector<Tensor>& at) { return padded->forward(at[0], pass); };
+  CHECK(check_gradient(f, {x}) == "");
+  CHECK(check_second_gradient(f, {x}) == "");
+  padded->eval();
+  CHECK(same_bits(padded->forward(x, pass), (*padded)(x)));
+  padded->train();
+  pass.mask = Tensor::from(Shape{2, 3}, {1, 0, 0, 0, 0, 0}, DType::u8);
+  NORMA_CHECK_ERROR(padded->forward(x, pass),
+                    "more than one token that counts to take statistics of; got 1 of the 6");
+}
+
+TEST_CASE("the output of ScaleNorm has the learned length, and zero stays zero", "[norms]") {
+  const LayerPtr norm = ScaleNormConfig{}.build(kScope, {.shape = Shape{16}});
+  const Tensor y = (*norm)(random_tensor(Shape{5, 16}, 4, DType::f64, 1, 3));
+  for (double length : norma::norm(y, {-1}).to_vector()) CHECK(length == Approx(4.0));
+  Tensor zero = Tensor::zeros(Shape{2, 16}, DType::f64);
+  zero.set_requires_grad();
+  const Tensor at_zero = (*norm)(zero);
+  for (double v : at_zero.to_vector()) CHECK(v == 0);
+  backward(sum(at_zero));
+  for (double g : zero.grad().to_vector()) CHECK(g == Approx(4 / 1e-5));
 }
 
 TEST_CASE("the output of RMSNorm lies on a sphere of radius sqrt(n)", "[norms]") {
