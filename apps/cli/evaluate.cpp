@@ -17,9 +17,8 @@ Action evaluate_verb(Options& options) {
       if (run.data().size(part) == 0) continue;
       const Evaluation e =
           evaluate(run.model(), run.data(), part, run.config().loss, run.config().train.batch);
-      std::string line = fmt::format("{:<10}  loss {:.6f}", name_of(part), e.loss);
-      if (e.accuracy) line += fmt::format("  accuracy {:.2f} %", 100 * *e.accuracy);
-      fmt::print("{}  ({} targets)\n", line, e.count);
+      fmt::print("{:<10}  loss {:.6f}{}  ({} targets)\n", name_of(part), e.loss, shares_text(e),
+                 e.count);
     }
     return kDone;
   };

@@ -33,8 +33,7 @@ Status train(const Arguments& arguments) {
                                  duration_text(result.seconds), result.final_loss);
   if (result.final) {
     line += fmt::format(", {} loss {:.4f}", name_of(result.final->part), result.final->loss);
-    if (result.final->accuracy)
-      line += fmt::format(", accuracy {:.2f} %", 100 * *result.final->accuracy);
+    line += shares_text(*result.final, ", ");
   }
   fmt::print("{}\n", line);
   if (result.status == RunStatus::diverged) {

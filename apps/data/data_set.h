@@ -26,10 +26,23 @@ enum class Part : std::uint8_t { train, validation, test };
 // "train", "validation", "test".
 [[nodiscard]] std::string_view name_of(Part part);
 
+// How a model reads a sequence, which decides how samples of ids are laid out (Note [Layouts] in
+// sequence_task.h). The names and the order are those of TransformerKind.
+enum class SequenceForm : std::uint8_t { decoder, encoder, encoder_decoder };
+
+// What a data set must know of the run.
+struct DataContext {
+  std::uint64_t seed = 0;  // decides the order of the samples
+  SequenceForm form = SequenceForm::decoder;
+};
+
+// The target of a place where nothing is predicted: the default `ignore` of cross_entropy.
+constexpr std::int64_t kIgnored = -100;
+
 struct Batch {
-  Tensor inputs;            // (B, input...): f32, or i64 for ids
-  Tensor targets;           // (B, target...): i64
-  Tensor mask;              // (B, T) u8, 1 where a position counts; undefined where all do
+  Tensor inputs = {};       // (B, input...): f32, or i64 for ids
+  Tensor targets = {};      // (B, target...): i64; kIgnored where nothing is predicted
+  Tensor mask = {};         // (B, T) u8, 1 where a position counts; undefined where all do
   Tensor source = {};       // (B, S) i64: ids of what is translated; undefined where there is none
   Tensor source_mask = {};  // (B, S) u8, as `mask`
   [[nodiscard]] std::int64_t samples() const { return inputs.size(0); }
@@ -41,6 +54,7 @@ struct DataSpec {
   Shape target;              // of one sample: () for a label, (T) for an id at each position
   std::int64_t vocab = 0;    // ids of inputs and source are below it; 0 where inputs are numbers
   std::int64_t classes = 0;  // targets are below it
+  bool answers = false;      // the targets of a sample are one answer, right or wrong as a whole
   Shape source = {};         // (S) ids of what an encoder-decoder reads; empty where there is none
 };
 

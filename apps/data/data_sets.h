@@ -3,23 +3,28 @@
 
 #include <memory>
 
+#include "apps/data/arithmetic.h"
+#include "apps/data/dates.h"
 #include "apps/data/fashion_mnist.h"
 #include "apps/data/idx_data_set.h"
+#include "apps/data/reorder.h"
 #include "apps/data/shift.h"
 #include "apps/data/text.h"
 
 namespace norma {
 
-struct DataConfig : config::OneOf<FashionMnistConfig, IdxConfig, TextConfig, ShiftConfig> {
+struct DataConfig
+    : config::OneOf<FashionMnistConfig, IdxConfig, TextConfig, ShiftConfig, CopyConfig,
+                    ReverseConfig, SortConfig, AdditionConfig, ModularConfig, DatesConfig> {
   static constexpr const char* family = "data";
   static constexpr const char* family_doc = "What is learned from.";
   using OneOf::OneOf;
 };
 
-// Reads or generates the data. `seed` decides the order of the samples. Throws Error.
+// Reads or generates the data. Throws Error.
 [[nodiscard]] inline std::unique_ptr<DataSet> make_data_set(const DataConfig& config,
-                                                            std::uint64_t seed) {
-  return config.visit([&](const auto& member) { return member.make(seed); });
+                                                            const DataContext& context) {
+  return config.visit([&](const auto& member) { return member.make(context); });
 }
 
 }  // namespace norma

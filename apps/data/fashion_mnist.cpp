@@ -27,11 +27,11 @@ config::Fields FashionMnistConfig::fields() {
          array_fields();
 }
 
-std::unique_ptr<DataSet> FashionMnistConfig::make(std::uint64_t seed) const {
+std::unique_ptr<DataSet> FashionMnistConfig::make(const DataContext& run) const {
   LabelledArrays arrays{
       read_part(path, "train-images-idx3-ubyte"), read_part(path, "train-labels-idx1-ubyte"),
       read_part(path, "t10k-images-idx3-ubyte"), read_part(path, "t10k-labels-idx1-ubyte")};
-  return std::make_unique<LabelledArraysDataSet>(type, std::move(arrays), *this, seed);
+  return std::make_unique<LabelledArraysDataSet>(type, std::move(arrays), *this, run.seed);
 }
 
 }  // namespace norma

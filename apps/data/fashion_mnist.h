@@ -18,7 +18,7 @@ struct FashionMnistConfig : ArrayOptions {
 
   [[nodiscard]] static config::Fields fields();
   // Throws Error if a file is missing (any folder with MNIST's file names will do) or damaged.
-  [[nodiscard]] std::unique_ptr<DataSet> make(std::uint64_t seed) const;
+  [[nodiscard]] std::unique_ptr<DataSet> make(const DataContext& run) const;
 };
 
 }  // namespace norma

@@ -23,13 +23,13 @@ void IdxConfig::check(config::Problems& problems, const std::string& path) const
                first ? "test_labels" : "test_images");
 }
 
-std::unique_ptr<DataSet> IdxConfig::make(std::uint64_t seed) const {
+std::unique_ptr<DataSet> IdxConfig::make(const DataContext& run) const {
   LabelledArrays arrays{read_idx(images), read_idx(labels), Tensor(), Tensor()};
   if (!test_images.empty()) {
     arrays.test_inputs = read_idx(test_images);
     arrays.test_labels = read_idx(test_labels);
   }
-  return std::make_unique<LabelledArraysDataSet>(type, std::move(arrays), *this, seed);
+  return std::make_unique<LabelledArraysDataSet>(type, std::move(arrays), *this, run.seed);
 }
 
 }  // namespace norma

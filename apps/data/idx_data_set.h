@@ -17,7 +17,7 @@ struct IdxConfig : ArrayOptions {
 
   [[nodiscard]] static config::Fields fields();
   void check(config::Problems& problems, const std::string& path) const;
-  [[nodiscard]] std::unique_ptr<DataSet> make(std::uint64_t seed) const;
+  [[nodiscard]] std::unique_ptr<DataSet> make(const DataContext& run) const;
 };
 
 }  // namespace norma

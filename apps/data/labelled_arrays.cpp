@@ -48,7 +48,7 @@ DataSpec make_spec(std::string_view name, const LabelledArrays& arrays) {
             name_of(arrays.inputs.dtype()), a.to_string(), name_of(arrays.test_inputs.dtype()),
             b.to_string());
   }
-  return {sample_shape(arrays.inputs.shape()), Shape{}, 0, largest + 1};
+  return {.input = sample_shape(arrays.inputs.shape()), .target = {}, .classes = largest + 1};
 }
 
 template <class F>
@@ -175,7 +175,7 @@ Batch LabelledArraysDataSet::gather(Part part, std::span<const std::int64_t> sam
   const std::int64_t size = channels_ * inner_;
   Shape shape{n};
   for (const std::int64_t axis : spec().input) shape.push_back(axis);
-  Batch batch{Tensor::empty(shape), Tensor::empty({n}, DType::i64), Tensor()};
+  Batch batch{Tensor::empty(shape), Tensor::empty({n}, DType::i64)};
   std::int64_t* labels = batch.targets.mutable_data<std::int64_t>();
   float* out = batch.inputs.mutable_data<float>();
   const Tensor& inputs = part == Part::test ? arrays_.test_inputs : arrays_.inputs;

@@ -16,7 +16,7 @@ struct ShiftConfig : SequenceOptions {
   static constexpr const char* source = "LearningLLM, src/09, section 7.5";
 
   [[nodiscard]] static config::Fields fields() { return sequence_fields(); }
-  [[nodiscard]] std::unique_ptr<DataSet> make(std::uint64_t seed) const;
+  [[nodiscard]] std::unique_ptr<DataSet> make(const DataContext& run) const;
 };
 
 }  // namespace norma

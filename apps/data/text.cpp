@@ -29,19 +29,22 @@ std::string read_text(const std::string& path) {
 
 }  // namespace
 
-std::unique_ptr<DataSet> TextConfig::make(std::uint64_t seed) const {
+std::unique_ptr<DataSet> TextConfig::make(const DataContext& run) const {
   const std::string text = read_text(path);
   Tokenizer t =
       tokenizer == TokenizerKind::byte ? Tokenizer::bytes() : Tokenizer::characters(text, path);
   std::vector<std::int64_t> ids = t.encode(text, path);
-  return std::make_unique<TextDataSet>(*this, std::move(t), std::move(ids), seed);
+  return std::make_unique<TextDataSet>(*this, std::move(t), std::move(ids), run.seed);
 }
 
 TextDataSet::TextDataSet(const TextConfig& config, Tokenizer tokenizer,
                          std::vector<std::int64_t> ids, std::uint64_t seed)
     : DataSet(TextConfig::type,
-              {{config.context}, {config.context}, tokenizer.vocab(), tokenizer.vocab()}, config,
-              seed, config.shuffle),
+              {.input = {config.context},
+               .target = {config.context},
+               .vocab = tokenizer.vocab(),
+               .classes = tokenizer.vocab()},
+              config, seed, config.shuffle),
       tokenizer_(std::move(tokenizer)),
       ids_(std::move(ids)),
       context_(config.context),
@@ -75,8 +78,7 @@ std::int64_t TextDataSet::size(Part part) const {
 
 Batch TextDataSet::gather(Part part, std::span<const std::int64_t> samples) const {
   const auto n = static_cast<std::int64_t>(samples.size());
-  Batch batch{Tensor::empty({n, context_}, DType::i64), Tensor::empty({n, context_}, DType::i64),
-              Tensor()};
+  Batch batch{Tensor::empty({n, context_}, DType::i64), Tensor::empty({n, context_}, DType::i64)};
   std::int64_t* inputs = batch.inputs.mutable_data<std::int64_t>();
   std::int64_t* targets = batch.targets.mutable_data<std::int64_t>();
   const std::int64_t* ids =

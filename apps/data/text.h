@@ -27,7 +27,7 @@ struct TextConfig : SampleOptions {
   std::int64_t context = 64;
 
   [[nodiscard]] static config::Fields fields();
-  [[nodiscard]] std::unique_ptr<DataSet> make(std::uint64_t seed) const;
+  [[nodiscard]] std::unique_ptr<DataSet> make(const DataContext& run) const;
 };
 
 // Windows of T tokens of a part of N: inputs ids[s .. s+T-1], targets ids[s+1 .. s+T].

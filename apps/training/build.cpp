@@ -4,6 +4,16 @@
 
 namespace norma {
 
+SequenceForm form_of(const ModelConfig& model) {
+  const auto* transformer = model.get_if<TransformerConfig>();
+  return transformer ? static_cast<SequenceForm>(transformer->kind) : SequenceForm::decoder;
+}
+
+std::unique_ptr<DataSet> build_data(const RunConfig& config) {
+  return make_data_set(config.data, {.seed = static_cast<std::uint64_t>(config.seed),
+                                     .form = form_of(config.model)});
+}
+
 Signature signature_of(const DataSpec& spec) {
   return {.shape = spec.input, .vocab = spec.vocab, .source = spec.source, .features_last = false};
 }
@@ -51,7 +61,9 @@ std::int64_t total_steps(const TrainConfig& train, const DataSet& data) {
 }
 
 std::int64_t tokens_per_step(const TrainConfig& train, const DataSpec& spec) {
-  return spec.vocab > 0 ? train.batch * train.accumulate * spec.input.numel() : 0;
+  if (spec.vocab == 0) return 0;
+  const std::int64_t source = spec.source.rank() == 0 ? 0 : spec.source.numel();
+  return train.batch * train.accumulate * (spec.input.numel() + source);
 }
 
 }  // namespace norma

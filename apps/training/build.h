@@ -1,12 +1,18 @@
 // From a configuration to the parts of a run.
 #pragma once
 
+#include <memory>
+
 #include "apps/training/run_config.h"
 
 namespace norma {
 
 // What a model's pass needs of a batch beside its inputs: the masks and the source.
 [[nodiscard]] Forward forward_of(const Batch& batch);
+// How the model reads sequences.
+[[nodiscard]] SequenceForm form_of(const ModelConfig& model);
+// The data of a run, laid out for its model. Throws Error.
+[[nodiscard]] std::unique_ptr<DataSet> build_data(const RunConfig& config);
 // What the model gets of these data.
 [[nodiscard]] Signature signature_of(const DataSpec& spec);
 // The model for these data, with its initial weights.

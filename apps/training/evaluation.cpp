@@ -34,14 +34,31 @@ std::optional<Part> evaluation_part(const DataSet& data) {
   return std::nullopt;
 }
 
-std::int64_t count_correct(const Tensor& outputs, const Tensor& targets, const LossConfig& loss) {
-  const auto* cross_entropy = loss.get_if<CrossEntropyConfig>();
+std::string shares_text(const Evaluation& evaluation, std::string_view before) {
+  std::string text;
+  const auto add = [&](const char* name, std::optional<double> share) {
+    if (share) text += fmt::format("{}{} {:.2f} %", before, name, 100 * *share);
+  };
+  add("accuracy", evaluation.accuracy);
+  add("exact", evaluation.exact);
+  return text;
+}
+
+Correct count_correct(const Tensor& outputs, const Tensor& targets, std::int64_t ignore) {
   const std::vector<std::int64_t> picked = argmax(outputs, -1).to_ids();
   const std::vector<std::int64_t> expected = targets.to_ids();
-  std::int64_t correct = 0;
-  for (std::size_t i = 0; i < picked.size(); ++i) {
-    if (cross_entropy && expected[i] == cross_entropy->ignore) continue;
-    correct += picked[i] == expected[i];
+  const auto samples = static_cast<std::size_t>(targets.size(0));
+  const std::size_t each = picked.size() / samples;
+  Correct correct;
+  for (std::size_t s = 0; s < samples; ++s) {
+    bool all = true;
+    for (std::size_t i = s * each; i < (s + 1) * each; ++i) {
+      if (expected[i] == ignore) continue;
+      const bool right = picked[i] == expected[i];
+      correct.targets += right;
+      all = all && right;
+    }
+    correct.samples += all;
   }
   return correct;
 }
@@ -56,18 +73,26 @@ Evaluation evaluate(Model& model, const DataSet& data, Part part, const LossConf
   Evaluation result;
   result.part = part;
   double sum = 0;
-  std::int64_t correct = 0;
-  const bool classifies = loss.get_if<CrossEntropyConfig>() != nullptr;
+  Correct correct;
+  std::int64_t samples = 0;
+  const auto* classifies = loss.get_if<CrossEntropyConfig>();
   for (std::int64_t i = 0; i < n; ++i) {
     const Batch batch = data.batch(part, i, batch_size);
     const Tensor outputs = model.forward(batch.inputs, forward_of(batch));
     sum += loss.sum(outputs, batch.targets).item();
     result.count += loss.count(outputs.shape(), batch.targets);
-    if (classifies) correct += count_correct(outputs, batch.targets, loss);
+    samples += batch.samples();
+    if (!classifies) continue;
+    const Correct now = count_correct(outputs, batch.targets, classifies->ignore);
+    correct.targets += now.targets;
+    correct.samples += now.samples;
   }
   const auto count = static_cast<double>(std::max<std::int64_t>(1, result.count));
   result.loss = unsigned_nan(sum / count);
-  if (classifies) result.accuracy = static_cast<double>(correct) / count;
+  if (classifies) result.accuracy = static_cast<double>(correct.targets) / count;
+  if (classifies && data.spec().answers) {
+    result.exact = static_cast<double>(correct.samples) / static_cast<double>(samples);
+  }
   return result;
 }
 

@@ -116,7 +116,7 @@ std::vector<std::string> dead_switches(const TransformerConfig& c) {
 }
 
 std::string explain(const RunConfig& config) {
-  const auto data = make_data_set(config.data, static_cast<std::uint64_t>(config.seed));
+  const auto data = build_data(config);
   const ModelPtr model = build_model(config, data->spec());
   std::string text;
   add(text, "name", config.name);

@@ -8,7 +8,7 @@ namespace norma {
 FinishedRun::FinishedRun(const std::string& folder, std::int64_t step)
     : folder_(RunFolder::open(folder)),
       config_(load_run_config(folder_.config_path())),
-      data_(make_data_set(config_.data, static_cast<std::uint64_t>(config_.seed))),
+      data_(build_data(config_)),
       model_(build_model(config_, data_->spec())),
       step_(load_weights(folder_, step, *model_)) {
   model_->eval();

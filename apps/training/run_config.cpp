@@ -19,7 +19,7 @@ bool has_ids(const DataConfig& data) {
 // True iff new samples are generated as long as one asks, so that there are no epochs.
 bool is_endless(const DataConfig& data) {
   return data.visit([](const auto& d) {
-    return std::is_base_of_v<SequenceOptions, std::remove_cvref_t<decltype(d)>> && !d.limit;
+    return std::is_base_of_v<TaskOptions, std::remove_cvref_t<decltype(d)>> && !d.limit;
   });
 }
 
@@ -51,6 +51,12 @@ void RunConfig::check(Problems& problems, const std::string& path) const {
   if (train.epochs && is_endless(data)) {
     problems.add(join(path, "train.epochs"),
                  "data of type {} have no end without data.limit; give train.steps", data.type());
+  }
+  const auto* cross_entropy = loss.get_if<CrossEntropyConfig>();
+  if (tokens && cross_entropy && cross_entropy->ignore != kIgnored) {
+    problems.add(join(path, "loss.ignore"),
+                 "data of type {} mark what is not predicted with {}; leave it out", data.type(),
+                 kIgnored);
   }
   schedule.visit([&](const auto& s) {
     if constexpr (requires { s.warmup_tokens; }) {

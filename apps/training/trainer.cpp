@@ -40,7 +40,7 @@ Trainer::Trainer(const RunConfig& config, const TrainOptions& options)
     : config_(config),
       options_(options),
       resolved_(config::to_json(config)),
-      data_(make_data_set(config.data, static_cast<std::uint64_t>(config.seed))),
+      data_(build_data(config)),
       model_(build_model(config, data_->spec())),
       parameters_(flatten(model_->named_parameters())),
       optimizer_(make_optimizer(config.optimizer, parameters_)),
@@ -148,6 +148,7 @@ void Trainer::evaluate_now(std::int64_t step) {
   record["split"] = name_of(e.part);
   record["loss"] = json_number(e.loss);
   if (e.accuracy) record["accuracy"] = json_number(*e.accuracy);
+  if (e.exact) record["exact"] = json_number(*e.exact);
   metrics_->append(record);
   const bool by_accuracy = config_.train.best == BestBy::accuracy && e.accuracy;
   const double value = by_accuracy ? *e.accuracy : e.loss;
@@ -158,9 +159,8 @@ void Trainer::evaluate_now(std::int64_t step) {
     state_.best = value;
     state_.best_step = step;
   }
-  progress_->note(
-      fmt::format("{}  step {}  {} loss {:.4f}{}", config_.name, step, name_of(e.part), e.loss,
-                  e.accuracy ? fmt::format("  accuracy {:.2f} %", 100 * *e.accuracy) : ""));
+  progress_->note(fmt::format("{}  step {}  {} loss {:.4f}{}", config_.name, step, name_of(e.part),
+                              e.loss, shares_text(e)));
 }
 
 void Trainer::checkpoint(std::int64_t step, Save save) {
@@ -297,6 +297,7 @@ void Trainer::write_summary(const RunResult& result) const {
     final_values["split"] = name_of(result.final->part);
     final_values["loss"] = json_number(result.final->loss);
     if (result.final->accuracy) final_values["accuracy"] = json_number(*result.final->accuracy);
+    if (result.final->exact) final_values["exact"] = json_number(*result.final->exact);
   }
   j["final"] = final_values;
   Json best;

@@ -219,11 +219,11 @@ TEST_CASE("fashion_mnist: the Debian package's files, and folders without them")
   FashionMnistConfig config;
   config.path = "/nowhere";
   CHECK(
-      error_of([&] { (void)config.make(0); }) ==
+      error_of([&] { (void)config.make({.seed = 0}); }) ==
       "fashion_mnist: expected train-images-idx3-ubyte or train-images-idx3-ubyte.gz in /nowhere; "
       "neither is there; install the package dataset-fashion-mnist, or give the folder as "
       "data.path");
-  const auto data = make_data_set(FashionMnistConfig{}, 3);
+  const auto data = make_data_set(FashionMnistConfig{}, {.seed = 3});
   CHECK(data->size(Part::train) == 60000);
   CHECK(data->size(Part::validation) == 0);  // it has a test part of its own
   CHECK(data->size(Part::test) == 10000);
@@ -257,7 +257,7 @@ TEST_CASE("idx: from files, and its configuration") {
   const DataConfig good = parse(
       fmt::format(R"({{"type": "idx", "images": "{0}/x", "labels": "{0}/y", "validation": 0}})",
                   folder.path()));
-  const auto data = make_data_set(good, 0);
+  const auto data = make_data_set(good, {});
   CHECK(data->size(Part::train) == 2);
   CHECK(data->size(Part::test) == 0);
   CHECK(data->size(Part::validation) == 0);

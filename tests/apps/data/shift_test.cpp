@@ -17,7 +17,7 @@ TEST_CASE("shift: the target is the row rotated right by one") {
   ShiftConfig config;
   config.vocab = 7;
   config.length = 5;
-  const auto data = config.make(3);
+  const auto data = config.make({.seed = 3});
   CHECK(data->spec().vocab == 7);
   CHECK(data->spec().classes == 7);
   CHECK(data->spec().input == Shape{5});
@@ -38,7 +38,7 @@ TEST_CASE("shift: the target is the row rotated right by one") {
 
 TEST_CASE("shift: endless, a function of seed and index, one validation part for all") {
   const ShiftConfig config;
-  const auto a = config.make(0), b = config.make(0), other = config.make(1);
+  const auto a = config.make({}), b = config.make({}), other = config.make({.seed = 1});
   CHECK(a->size(Part::train) == DataSet::kEndless);
   CHECK(a->num_batches(Part::train, 8) == DataSet::kEndless);
   CHECK(a->train_batch(149, 8).inputs.to_ids() == b->train_batch(149, 8).inputs.to_ids());
@@ -54,13 +54,13 @@ TEST_CASE("shift: limited, the samples come again each epoch; the edges of its s
   ShiftConfig config;
   config.limit = 3;
   config.shuffle = false;
-  const auto data = config.make(0);
+  const auto data = config.make({.seed = 0});
   CHECK(data->num_batches(Part::train, 2) == 2);
   CHECK(data->train_batch(0, 2).inputs.to_ids() == data->train_batch(2, 2).inputs.to_ids());
   CHECK(data->train_batch(1, 2).samples() == 1);
   config.length = 1;
   config.vocab = 1;
-  CHECK(config.make(0)->train_batch(0, 2).targets.to_ids() == Ids{0, 0});
+  CHECK(config.make({.seed = 0})->train_batch(0, 2).targets.to_ids() == Ids{0, 0});
   NORMA_CHECK_ERROR(
       config::parse<DataConfig>(config::parse_json(R"({"type": "shift", "vocab": 0})"), "data"),
       "data.vocab");

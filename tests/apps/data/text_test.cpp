@@ -168,7 +168,7 @@ TEST_CASE("text: from a file, and its configuration") {
     return make_data_set(
         config::parse<DataConfig>(config::parse_json(fmt::format(
             R"({{"type": "text", "path": "{}/a.txt", "context": 3 {}}})", folder.path(), more))),
-        0);
+        {});
   };
   const auto data = make_text(R"(, "validation": 0)");
   CHECK(data->spec().vocab == 10);
