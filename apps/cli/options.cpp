@@ -1,10 +1,26 @@
 #include "apps/cli/options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
-#include <limits>
 
 namespace norma::cli {
 namespace {
+
+CLI::Validator range(const OptionRule& rule) {
+  return {[rule](const std::string& text) -> std::string {
+            double value = 0;
+            if (!CLI::detail::lexical_cast(text, value)) return "expected a number; got " + text;
+            if (rule.low && value < *rule.low) {
+              return fmt::format("expected {:.10g} or more; got {}", *rule.low, text);
+            }
+            if (rule.high && value > *rule.high) {
+              return fmt::format("expected {:.10g} or less; got {}", *rule.high, text);
+            }
+            return {};
+          },
+          ""};
+}
 
 template <class T>
 void add_option(CLI::App& app, const char* name, T& into, const std::string& doc,
@@ -13,10 +29,7 @@ void add_option(CLI::App& app, const char* name, T& into, const std::string& doc
   option->required(rule.required);
   if (rule.show_default) option->capture_default_str();
   if (rule.value) option->type_name(rule.value);
-  if (rule.low || rule.high) {
-    option->check(CLI::Range(rule.low.value_or(std::numeric_limits<double>::lowest()),
-                             rule.high.value_or(std::numeric_limits<double>::max())));
-  }
+  if (rule.low || rule.high) option->check(range(rule));
 }
 
 }  // namespace
