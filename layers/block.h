@@ -1,4 +1,4 @@
-// Block: attention and feed-forward, each in a residual branch laid out by the placement.
+// Block: residual branches, one behind the other, laid out by the placement.
 #pragma once
 
 #include "layers/attention.h"
@@ -15,32 +15,53 @@ struct BlockOptions {
   PlacementConfig placement;
   Depth depth;
   double dropout = 0;
+  // (S, C) of what cross-attention reads, between the two branches; absent: there is none.
+  std::optional<Shape> memory;
 };
 
-// x <- N_post(alpha x + beta dropout(N_out(F(N_in(x))))) with F = attention, then feed-forward; see
-// layers/placements.h.
-// Shapes: (B, T, C) to (B, T, C).
-class Block final : public Layer {
+// What flows from block to block.
+struct ResidualStream {
+  Tensor x;       // (B, T, C)
+  Tensor second;  // r of `resi_dual`; else empty
+  // While profiling, 1 + the variances of the branches so far. See Note [Profiling].
+  std::optional<double> variance = {};
+};
+
+// Note [Profiling]. `admin` has N(omega x + F(x)) with omega_i = sqrt(1 + sum over the branches j
+// before of Var F_j): the variance that x would have without norms, the 1 being the embeddings'.
+// One forward over the first batch, without dropout, fills each omega as it comes to it. After it,
+// omega is a parameter like the others, learned and saved. Source: Liu et al. 2020, arXiv
+// 2004.08249.
+
+// For each branch F, with b what came into the block, and each part where the placement has it:
+//
+//   x <- N_post(x)                                               norm_before
+//   f = beta dropout(N_out(F(in_scale N_in(x))))                 F reads b: reads_block_input
+//   r <- r + f                                                   second_stream
+//   x <- N_post(alpha omega x + b + f)                           b: adds_block_input
+//
+// See layers/placements.h. Names: attention, cross_attention, ffn; before _norm (N_in), _out_norm,
+// _post_norm, _beta (1), _omega (C) each of these.
+class Block final : public Module {
  public:
   Block(const BlockOptions& options, const Scope& scope, const Signature& in);
-  [[nodiscard]] Tensor forward(const Tensor& x, const Forward& pass) override;
+  [[nodiscard]] ResidualStream forward(ResidualStream stream, const Forward& pass);
 
  private:
-  // The norms, the factors and the dropout around one F.
+  // One F, and the norms, factors and dropout around it.
   struct Branch {
-    LayerPtr norm_in, norm_out, norm_post;
-    Tensor beta;  // learned, or empty
+    std::string name;
+    PlacementRow row;
+    LayerPtr f, norm_in, norm_out, norm_post;
+    Tensor beta, omega;  // learned, or empty
     std::unique_ptr<Dropout> dropout;
   };
-  Branch make_branch(const std::string& name, const BlockOptions& options, const Scope& scope,
-                     const Signature& in);
-  [[nodiscard]] Tensor run(const Branch& branch, Layer& f, const Tensor& x,
-                           const Forward& pass) const;
+  void add_branch(BranchKind kind, const BlockOptions& options, const Scope& scope,
+                  const Signature& in);
+  void run(const Branch& branch, const Tensor& block_input, ResidualStream& stream,
+           const Forward& pass) const;
 
-  PlacementRow row_;
-  Branch attention_branch_, ffn_branch_;
-  Attention attention_;
-  FeedForward ffn_;
+  std::vector<Branch> branches_;
 };
 
 }  // namespace norma

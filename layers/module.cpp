@@ -16,7 +16,9 @@ RandomKey Forward::key(const std::string& path) const {
 template <class Visit>
 void Module::visit(const std::string& prefix, const Visit& f) const {
   f(prefix, *this);
-  for (const Child& c : children_) c.module->visit(prefix + c.name + ".", f);
+  for (const Child& c : children_) {
+    c.module->visit(c.name.empty() ? prefix : prefix + c.name + ".", f);
+  }
 }
 
 std::vector<NamedParameter> Module::named_parameters() const {

@@ -68,7 +68,8 @@ class Module {
   Tensor parameter(const Scope& scope, std::string_view name, const Shape& shape,
                    const ParameterKind& kind);
   Tensor buffer(std::string_view name, Tensor tensor);
-  // A child lives as a member of the derived class; this only makes it known.
+  // A child lives as a member of the derived class; this only makes it known. Without a name its
+  // parts have the names of this module's own.
   template <class M>
   M& child(std::string_view name, M& module) {
     children_.push_back({std::string(name), &module});

@@ -2,6 +2,11 @@
 
 namespace norma {
 
+std::string_view name_of(BranchKind kind) {
+  constexpr std::string_view kNames[] = {"attention", "cross_attention", "ffn"};
+  return kNames[static_cast<int>(kind)];
+}
+
 config::Fields PlacementOptions::fields() {
   using namespace config;
   return {
@@ -20,16 +25,30 @@ PlacementRow PlacementConfig::row(const Depth& depth) const {
   });
 }
 
-std::string PlacementConfig::formula(const Depth& depth, std::string_view branch) const {
-  const PlacementRow r = row(depth);
-  std::string f = "x";
-  if (r.norm_in) f = r.in_scale == 1 ? "N_in(x)" : fmt::format("{:.4g} N_in(x)", r.in_scale);
-  f = fmt::format("{}({})", branch, f);
-  if (r.norm_out) f = fmt::format("N_out({})", f);
-  if (r.learned_beta) f = "beta " + f;
-  f = (r.alpha == 1 ? std::string("x") : fmt::format("{:.4g} x", r.alpha)) + " + " + f;
-  if (r.norm_post) f = fmt::format("N_post({})", f);
-  return "x = " + f;
+std::string_view PlacementConfig::refuses_cross_attention() const {
+  return visit([]<class P>(const P&) -> std::string_view {
+    if constexpr (requires { P::refuses_cross_attention; }) return P::refuses_cross_attention;
+    return {};
+  });
+}
+
+std::string PlacementRow::formula(std::string_view branch, int digits) const {
+  const auto times = [&](double factor) {
+    return factor == 1 ? std::string() : fmt::format("{:.{}g} ", factor, digits);
+  };
+  std::string f = reads_block_input ? "b" : "x";
+  if (norm_in) f = fmt::format("N_in({})", f);
+  f = fmt::format("{}({}{})", branch, times(in_scale), f);
+  if (norm_out) f = fmt::format("N_out({})", f);
+  if (learned_beta) f = "beta " + f;
+  std::string text = norm_before ? "x = N_post(x); " : "";
+  if (second_stream) {
+    text += fmt::format("f = {}; r = r + f; ", f);
+    f = "f";
+  }
+  std::string sum = fmt::format("{}{}x + {}", times(alpha), omega ? "omega " : "", f);
+  if (adds_block_input) sum = "b + " + sum;
+  return text + "x = " + (norm_post ? fmt::format("N_post({})", sum) : sum);
 }
 
 }  // namespace norma

@@ -266,8 +266,16 @@ class Case {
     const auto config = config::parse<ModelConfig>(json_.at("model"), "model");
     const auto loss_config =
         config::parse<LossConfig>(json_.value("loss", Json("cross_entropy")), "loss");
-    const Tensor x = tensor(json_.at("inputs").at(0));
+    // The last input is what the model is called with; an encoder-decoder has its source before it.
+    const Json& inputs = json_.at("inputs");
+    const Tensor x = tensor(inputs.back());
+    Forward pass = forward_pass();
     Signature in{.shape = x.shape().sub(1, x.rank())};
+    if (inputs.size() > 1) {
+      pass.source = tensor(inputs.front());
+      std::swap(pass.mask, pass.source_mask);
+      in.source = pass.source.shape().sub(1, pass.source.rank());
+    }
     if (!is_floating(x.dtype())) in.vocab = json_.at("model").at("vocab");
     const DType dtype = is_floating(x.dtype()) ? x.dtype() : DType::f32;
     const ModelPtr model = config.build(0, in, dtype);
@@ -278,7 +286,7 @@ class Case {
       model->load_state_dict(tensors(json_.at("state")));
     }
     model->train(json_.value("mode", "train") == "train");
-    const Tensor y = model->forward(x, forward_pass());
+    const Tensor y = model->forward(x, pass);
     if (!json_.contains("expect")) return {};
     const Json& expect = json_.at("expect");
     std::string s;

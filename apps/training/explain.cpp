@@ -1,8 +1,10 @@
 #include "apps/training/explain.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "apps/training/build.h"
+#include "models/formula.h"
 
 namespace norma {
 namespace {
@@ -11,50 +13,93 @@ void add(std::string& text, std::string_view key, const std::string& value) {
   text += fmt::format("{:<12}{}\n", key, value);
 }
 
-std::string yes_no(bool b) { return b ? "yes" : "no"; }
+// One line a formula.
+void add_all(std::vector<std::string>& lines, const std::vector<Formula>& formulas) {
+  for (const Formula& f : formulas) lines.push_back(f.text);
+}
 
-// Formulas of the blocks, equal neighbours together.
-std::string block_formulas(const TransformerConfig& config) {
-  const auto formulas = [&](std::int64_t i) {
-    return config.placement.formula(config.depth(i), "attention") + "; " +
-           config.placement.formula(config.depth(i), "feed_forward");
+// The formulas of a stack, blocks that are alike together.
+std::string explain_stack(const TransformerConfig& config, Side side, const char* name) {
+  const auto block = [&](std::int64_t i) {
+    std::vector<std::string> lines;
+    add_all(lines, block_formulas(config, side, i));
+    if (config.row(side, i, BranchKind::attention).norm_heads) {
+      lines.push_back("with a norm on each head of the queries, keys and values");
+    }
+    if (config.norm.index() == 1) {
+      lines.push_back(fmt::format("N is {}", config.norm_of(side, i).type()));
+    }
+    return lines;
   };
-  std::string text;
-  for (std::int64_t first = 0; first < config.layers;) {
+  std::vector<std::string> lines;
+  add_all(lines, start_formulas(config, side));
+  for (std::int64_t first = 0; first < config.blocks(side);) {
     std::int64_t last = first;
-    while (last + 1 < config.layers && formulas(last + 1) == formulas(first)) ++last;
-    const std::string which = first == last ? fmt::format("block {}", first)
-                                            : fmt::format("blocks {} to {}", first, last);
-    add(text, first == 0 ? "blocks" : "", which + ":");
-    add(text, "", "  " + config.placement.formula(config.depth(first), "attention"));
-    add(text, "", "  " + config.placement.formula(config.depth(first), "feed_forward"));
+    while (last + 1 < config.blocks(side) && block(last + 1) == block(first)) ++last;
+    lines.push_back(first == last ? fmt::format("block {}:", first)
+                                  : fmt::format("blocks {} to {}:", first, last));
+    for (const std::string& line : block(first)) lines.push_back("  " + line);
     first = last + 1;
+  }
+  for (const Formula& f : end_formulas(config, side)) lines.push_back("at the end: " + f.text);
+  std::string text;
+  for (const std::string& line : lines) {
+    add(text, text.empty() ? name : "", line);
   }
   return text;
 }
 
+// The different members of a family that stand in all blocks, in order.
+template <class F>
+std::vector<std::string> told_once(const TransformerConfig& config, const F& text_of) {
+  std::vector<std::string> texts;
+  for (const Side side : config.sides()) {
+    for (std::int64_t i = 0; i < config.blocks(side); ++i) {
+      const std::string text = text_of(side, i);
+      if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
+    }
+  }
+  return texts;
+}
+
 std::string explain_transformer(const TransformerConfig& c) {
   std::string text;
-  add(text, "formula",
-      "x <- N_post(alpha x + beta N_out(F(N_in(x)))), placement " +
-          std::string(c.placement.type()));
-  text += block_formulas(c);
-  c.placement.visit([&](const auto& p) { add(text, "source", p.source); });
-  c.norm.visit([&](const auto& n) { add(text, "N", fmt::format("{}: {}", n.type, n.doc)); });
-  add(text, "final norm", yes_no(c.has_final_norm()));
+  add(text, "formula", "x <- N_post(alpha x + beta N_out(F(N_in(x))))");
+  for (const std::string& placement : told_once(c, [&](Side side, std::int64_t i) {
+         return c.placement_of(side, i).visit(
+             [](const auto& p) { return fmt::format("{}: {} ({})", p.type, p.doc, p.source); });
+       })) {
+    add(text, "placement", placement);
+  }
+  for (const Side side : c.sides()) {
+    constexpr const char* kNames[] = {"blocks", "encoder", "decoder"};
+    text += explain_stack(c, side, kNames[static_cast<int>(side)]);
+  }
+  for (const std::string& norm : told_once(c, [&](Side side, std::int64_t i) {
+         return c.norm_of(side, i).visit(
+             [](const auto& n) { return fmt::format("{}: {}", n.type, n.doc); });
+       })) {
+    add(text, "N", norm);
+  }
   const std::int64_t kv = c.kv_heads.value_or(c.heads);
   const std::int64_t head = c.head_width.value_or(c.width / c.heads);
   add(text, "attention",
       fmt::format("{} heads of {}, {} key-value heads, {}, position {}", c.heads, head, kv,
-                  c.kind == TransformerKind::decoder ? "causal" : "all tokens seen",
+                  c.kind == TransformerKind::encoder ? "all tokens seen" : "causal",
                   c.position.type()));
   add(text, "ffn",
       fmt::format("{} -> {} -> {}, {}", c.width, c.hidden_width(), c.width, c.activation.type()));
   add(text, "head", c.tied ? "the transposed table of tokens" : "a product of its own");
-  const double gain = c.placement.row(c.depth(0)).gain;
-  std::string init = c.resolved_init().type();
-  if (gain != 1) init += fmt::format(", gain {:.4g} on v, out and the feed-forward", gain);
-  add(text, "init", init);
+  for (const std::string& init : told_once(c, [&](Side side, std::int64_t i) {
+         const double gain = c.row(side, i, BranchKind::ffn).gain;
+         std::string rule = c.resolved_init().type();
+         if (gain != 1) rule += fmt::format(", gain {:.4g} on v, out and the feed-forward", gain);
+         if (gain != 1 && side == Side::encoder) rule += " (encoder)";
+         if (gain != 1 && side == Side::decoder) rule += " (decoder)";
+         return rule;
+       })) {
+    add(text, "init", init);
+  }
   for (const std::string& s : dead_switches(c)) add(text, "dead", s);
   return text;
 }
@@ -95,23 +140,35 @@ std::string rate_plot(const Schedule& schedule, std::int64_t steps) {
 
 std::vector<std::string> dead_switches(const TransformerConfig& c) {
   std::vector<std::string> dead;
-  const PlacementRow row = c.placement.row(c.depth(std::max<std::int64_t>(0, c.layers - 1)));
-  const bool norms =
-      row.norm_in || row.norm_out || row.norm_post || c.has_final_norm() || c.embedding_norm;
-  if (!norms && !c.norm.get_if<NoNormConfig>()) {
-    dead.push_back(fmt::format("norm \"{}\": the placement {} has no norm", c.norm.type(),
-                               c.placement.type()));
-  }
-  if (c.norm.get_if<NoNormConfig>() && !c.placement.get_if<NoPlacement>() &&
-      !c.placement.get_if<ReZeroPlacement>()) {
-    dead.push_back(fmt::format("placement \"{}\": its norms are \"none\"", c.placement.type()));
+  const auto add_once = [&](const std::string& text) {
+    if (std::find(dead.begin(), dead.end(), text) == dead.end()) dead.push_back(text);
+  };
+  for (const Side side : c.sides()) {
+    for (std::int64_t i = 0; i < c.blocks(side); ++i) {
+      bool norms = false;
+      for (const BranchKind kind : {BranchKind::attention, BranchKind::ffn}) {
+        const PlacementRow row = c.row(side, i, kind);
+        norms |= row.norm_in || row.norm_out || row.norm_post || row.norm_before;
+      }
+      const bool none = c.norm_of(side, i).get_if<NoNormConfig>() != nullptr;
+      const char* norm = c.norm_of(side, i).type();
+      const char* placement = c.placement_of(side, i).type();
+      if (none && norms) {
+        add_once(fmt::format("placement \"{}\": its norms are \"none\"", placement));
+      }
+      if (!none && !norms && !c.has_final_norm(side) && !c.embedding_norm) {
+        add_once(fmt::format("norm \"{}\": the placement {} has no norm", norm, placement));
+      }
+    }
   }
   if (c.kv_heads && *c.kv_heads == c.heads) dead.push_back("kv_heads: as many as heads anyway");
   if (c.head_width && *c.head_width * c.heads == c.width) {
     dead.push_back("head_width: width / heads anyway");
   }
   if (c.hidden && *c.hidden == 4 * c.width) dead.push_back("hidden: 4 width anyway");
-  if (c.layers == 0) dead.push_back("everything of the blocks: there are 0 layers");
+  for (const Side side : c.sides()) {
+    if (c.blocks(side) == 0) add_once("everything of the blocks: there are 0 layers");
+  }
   return dead;
 }
 

@@ -85,6 +85,11 @@ void Trainer::resume_from_checkpoint() {
   for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", w);
 }
 
+void Trainer::profile_model() {
+  const Batch batch = data_->train_batch(0, config_.train.batch);
+  model_->profile(batch.inputs, forward_of(batch));
+}
+
 Trainer::Step Trainer::train_step(std::int64_t step) {
   const std::int64_t parts = config_.train.accumulate;
   Step result;
@@ -228,6 +233,7 @@ void Trainer::train_steps(RunResult& result) {
   bool saved = false;
   // Weights from a file are in no configuration: a resume must find them.
   if (step == 0 && !options_.init.empty()) checkpoint(0);
+  if (step == 0 && options_.init.empty()) profile_model();
   while (step < total_steps_ && !stops_early()) {
     const Step now = train_step(step);
     ++step;

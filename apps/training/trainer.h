@@ -62,6 +62,8 @@ class Trainer {
     std::int64_t samples = 0;
   };
   [[nodiscard]] Step train_step(std::int64_t step);
+  // Lets the model set what the first batch tells; weights from a file have it already.
+  void profile_model();
   void record(std::int64_t step, const Step& result);
   // Sets last_evaluation_; writes it down once a step, however often a run is resumed there.
   void evaluate_now(std::int64_t step);

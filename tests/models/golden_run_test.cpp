@@ -22,7 +22,7 @@ TEST_CASE("twenty losses and gradient norms as PyTorch has them, in f64", "[gold
   const std::int64_t vocab = golden.at("vocab");
 
   TransformerConfig config;
-  config.layers = golden.at("layers");
+  config.layers = golden.at("layers").get<std::int64_t>();
   config.width = golden.at("width");
   config.heads = golden.at("heads");
   config.hidden = golden.at("hidden").get<std::int64_t>();

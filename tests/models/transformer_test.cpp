@@ -33,24 +33,6 @@ Tensor logits(const TransformerConfig& config, const Tensor& x) {
   return (*config.build(0, kIds, DType::f64))(x);
 }
 
-template <class Placement>
-TransformerConfig with(Placement placement, bool final_norm) {
-  TransformerConfig c = small();
-  c.placement = placement;
-  c.final_norm = final_norm;
-  c.init = XavierNormalInit{};
-  return c;
-}
-
-TEST_CASE("deepnorm with alpha = gain = 1 is post", "[placements]") {
-  DeepNormPlacement plain;
-  plain.alpha = 1;
-  plain.gain = 1;
-  CHECK(same_bits(logits(with(plain, false), ids()), logits(with(PostPlacement{}, false), ids())));
-  CHECK_FALSE(same_bits(logits(with(DeepNormPlacement{}, false), ids()),
-                        logits(with(PostPlacement{}, false), ids())));
-}
-
 TEST_CASE("every position code runs in f64", "[transformer]") {
   for (const PositionConfig& position :
        {PositionConfig(LearnedPositionConfig{}), PositionConfig(SinusoidalPositionConfig{}),
@@ -61,34 +43,6 @@ TEST_CASE("every position code runs in f64", "[transformer]") {
     INFO(position.type());
     CHECK(logits(config, ids()).dtype() == DType::f64);
   }
-}
-
-TEST_CASE("block 1 of lns is pre, and peri is sandwich", "[placements]") {
-  TransformerConfig lns = with(LnsPlacement{}, true), pre = with(PrePlacement{}, true);
-  CHECK_FALSE(same_bits(logits(lns, ids()), logits(pre, ids())));
-  lns.layers = pre.layers = 1;
-  CHECK(same_bits(logits(lns, ids()), logits(pre, ids())));
-  CHECK(same_bits(logits(with(PeriPlacement{}, true), ids()),
-                  logits(with(SandwichPlacement{}, true), ids())));
-}
-
-TEST_CASE("without norms every placement is none", "[placements]") {
-  const auto without = [](auto placement) {
-    TransformerConfig c = with(placement, true);
-    c.norm = NoNormConfig{};
-    return logits(c, ids());
-  };
-  const Tensor none = without(NoPlacement{});
-  CHECK(same_bits(without(PrePlacement{}), none));
-  CHECK(same_bits(without(PostPlacement{}), none));
-  CHECK(same_bits(without(SandwichPlacement{}), none));
-}
-
-TEST_CASE("rezero starts as the embeddings alone", "[placements]") {
-  TransformerConfig c = with(ReZeroPlacement{}, false);
-  TransformerConfig empty = c;
-  empty.layers = 0;
-  CHECK(compare(logits(c, ids()), logits(empty, ids()), 1e-14) == "");
 }
 
 // Note: typed over the family, so that a new placement is tested by being in the list.
@@ -121,14 +75,6 @@ TEMPLATE_LIST_TEST_CASE("the placement changes no other initial weight", "[place
     CHECK(same_bits(p.tensor, other->tensor));
   }
   CHECK(shared > 20);
-}
-
-TEST_CASE("DeepNorm's constants (arXiv 2203.00555)", "[placements]") {
-  const PlacementConfig deep = DeepNormPlacement{};
-  CHECK(deep.row({.block = 1, .blocks = 24}).alpha == Approx(2.632).epsilon(1e-3));
-  CHECK(deep.row({.block = 1, .blocks = 24}).gain == Approx(0.2686).epsilon(1e-3));
-  CHECK(deep.row({.block = 1, .blocks = 1000}).alpha == Approx(6.687).epsilon(1e-3));
-  CHECK(deep.formula({.block = 1, .blocks = 24}, "F") == "x = N_post(2.632 x + F(x))");
 }
 
 TEST_CASE("a decoder does not see later tokens, an encoder does", "[transformer]") {
