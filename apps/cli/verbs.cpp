@@ -9,6 +9,7 @@
   X(study, "Run arms x seeds of a configuration, resumable, and check claims about them")         \
   X(reproduce, "Run the shipped studies, and say which claims held")                              \
   X(report, "Write a page with curves and tables about runs and studies")                         \
+  X(probe, "Gradients, activations and sharpness by depth, before a step is taken")               \
   X(explain, "Print the formula of a block, the shapes, the parameters, switches without effect") \
   X(check, "Run conformance cases")                                                               \
   X(validate, "Check configurations, and say all that is wrong with them")                        \

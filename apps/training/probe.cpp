@@ -1,0 +1,383 @@
+#include "apps/training/probe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "apps/training/build.h"
+#include "apps/training/sharpness.h"
+#include "core/autograd.h"
+
+namespace norma {
+namespace {
+
+using Vector = std::vector<double>;
+
+constexpr double kAdamBeta1 = 0.9;
+constexpr double kAdamEps = 1e-8;
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+
+// Puts mode and running statistics back when it ends.
+class Untouched {
+ public:
+  explicit Untouched(Model& model) : model_(model), training_(model.training()) {
+    for (const NamedTensor& b : model.named_buffers())
+      buffers_.push_back({b.tensor, b.tensor.clone()});
+  }
+  ~Untouched() {
+    const NoGrad off;
+    for (auto& [buffer, before] : buffers_) buffer.copy_(before);
+    model_.train(training_);
+  }
+  Untouched(const Untouched&) = delete;
+  Untouched& operator=(const Untouched&) = delete;
+
+ private:
+  Model& model_;
+  bool training_;
+  std::vector<std::pair<Tensor, Tensor>> buffers_;
+};
+
+// Mean and mean square of some numbers, added up one by one.
+struct Moments {
+  double count = 0, sum = 0, squares = 0;
+  void add(double x) {
+    count += 1;
+    sum += x;
+    squares += x * x;
+  }
+  [[nodiscard]] double mean() const { return sum / count; }
+  [[nodiscard]] double rms() const { return std::sqrt(squares / count); }
+};
+
+double deviation(const Vector& x, double mean) {
+  double sum = 0;
+  for (const double v : x) sum += (v - mean) * (v - mean);
+  return std::sqrt(sum / static_cast<double>(x.size()));
+}
+
+// Writes down what passes by: everything of the first batch, the features' means of all.
+class Recorder final : public Observer {
+ public:
+  explicit Recorder(ProbeValues& values) : values_(values) {}
+
+  void next_batch() { ++batch_; }
+
+  void stream(std::string_view path, const Tensor& x) override {
+    const Vector all = x.to_vector();
+    add_feature_means(std::string(path), x, all);
+    if (batch_ > 0 || all.empty()) return;
+    Moments m;
+    for (const double v : all) m.add(v);
+    put("stream.mean", path, m.mean());
+    put("stream.std", path, deviation(all, m.mean()));
+    put("stream.rms", path, m.rms());
+    for (const auto& [branch, rms] : branches_) put("branch.share", branch, rms / m.rms());
+    branches_.clear();
+  }
+
+  void branch(std::string_view path, const Tensor& update) override {
+    if (batch_ > 0) return;
+    Moments m;
+    for (const double v : update.to_vector()) m.add(v);
+    put("branch.rms", path, m.rms());
+    branches_.emplace_back(path, m.rms());
+  }
+
+  void largest_logit(std::string_view path, const Tensor& largest) override {
+    if (batch_ > 0) return;
+    const Vector heads = largest.to_vector();
+    put("logit", path, *std::max_element(heads.begin(), heads.end()));
+    for (std::size_t h = 0; h < heads.size(); ++h) {
+      put("logit", fmt::format("{}.{}", path, h), heads[h]);
+    }
+  }
+
+  [[nodiscard]] bool wants_logits() const override { return batch_ == 0; }
+
+  // Over the batches: how far a feature's mean over a batch moves, by its deviation inside one.
+  void finish() {
+    for (const std::string& path : paths_) {
+      const std::vector<Features>& batches = features_[path];
+      if (batches.size() < 2) continue;
+      double moved = 0, inside = 0;
+      const std::size_t features = batches[0].mean.size();
+      for (std::size_t f = 0; f < features; ++f) {
+        Vector means;
+        for (const Features& b : batches) means.push_back(b.mean[f]);
+        Moments m;
+        for (const double v : means) m.add(v);
+        const double n = m.count;
+        moved += std::pow(deviation(means, m.mean()), 2) * n / (n - 1);
+        for (const Features& b : batches) inside += b.variance[f] / n;
+      }
+      put("stream.spread", path, std::sqrt(moved / inside));
+    }
+  }
+
+ private:
+  struct Features {
+    Vector mean, variance;
+  };
+
+  void put(std::string_view what, std::string_view path, double value) {
+    values_.emplace_back(fmt::format("{}.{}", what, path), value);
+  }
+
+  // Features are the last axis of sequences and vectors, and the channels of images.
+  void add_feature_means(const std::string& path, const Tensor& x, const Vector& all) {
+    const int axis = x.rank() == 4 ? 1 : x.rank() - 1;
+    if (axis < 1 || all.empty()) return;
+    const std::int64_t outer = x.shape().numel(0, axis), count = x.size(axis);
+    const std::int64_t inner = x.shape().numel(axis + 1, x.rank());
+    std::vector<Moments> moments(static_cast<std::size_t>(count));
+    for (std::int64_t o = 0; o < outer; ++o) {
+      for (std::int64_t f = 0; f < count; ++f) {
+        for (std::int64_t i = 0; i < inner; ++i) {
+          moments[static_cast<std::size_t>(f)].add(
+              all[static_cast<std::size_t>((o * count + f) * inner + i)]);
+        }
+      }
+    }
+    Features features;
+    for (const Moments& m : moments) {
+      features.mean.push_back(m.mean());
+      features.variance.push_back(std::max(0.0, m.squares / m.count - m.mean() * m.mean()));
+    }
+    if (!features_.contains(path)) paths_.push_back(path);
+    features_[path].push_back(std::move(features));
+  }
+
+  ProbeValues& values_;
+  std::int64_t batch_ = 0;
+  std::vector<std::pair<std::string, double>> branches_;  // of the block that runs now
+  std::vector<std::string> paths_;
+  std::map<std::string, std::vector<Features>> features_;
+};
+
+Tensor loss_of(Model& model, const Batch& batch, const LossConfig& loss,
+               const ProbeOptions& options, std::int64_t index, Observer* observer) {
+  Forward pass = forward_of(batch);
+  pass.seed = options.seed;
+  pass.stream = fmt::format("probe/{}", index);
+  pass.observer = observer;
+  return loss.apply(model.forward(batch.inputs, pass), batch.targets);
+}
+
+// "blocks.3" of "blocks.3.ffn.up.weight", "encoder.blocks.0" of an encoder's; empty outside.
+std::string block_of(std::string_view name) {
+  const std::size_t at = name.find("blocks.");
+  if (at == std::string_view::npos) return "";
+  const std::size_t end = name.find('.', at + 7);
+  return std::string(name.substr(0, end));
+}
+
+// The norms of the parameters' gradients, of the blocks' and of the whole one.
+void put_norms(ProbeValues& values, std::string_view prefix,
+               const std::vector<NamedParameter>& parameters,
+               const std::vector<Vector>& gradients) {
+  double whole = 0;
+  std::vector<std::pair<std::string, double>> blocks;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    double squares = 0;
+    for (const double g : gradients[i]) squares += g * g;
+    values.emplace_back(fmt::format("{}.{}", prefix, parameters[i].name), std::sqrt(squares));
+    whole += squares;
+    const std::string block = block_of(parameters[i].name);
+    if (block.empty()) continue;
+    if (blocks.empty() || blocks.back().first != block) blocks.emplace_back(block, 0);
+    blocks.back().second += squares;
+  }
+  for (const auto& [block, squares] : blocks) {
+    values.emplace_back(fmt::format("{}.{}", prefix, block), std::sqrt(squares));
+  }
+  values.emplace_back(fmt::format("{}.whole", prefix), std::sqrt(whole));
+}
+
+// Curvature on the first batch. `squares` holds each parameter's mean squared gradient.
+void put_curvature(ProbeValues& values, const Tensor& loss, const std::vector<Tensor>& parameters,
+                   const Vector& squares, const ProbeOptions& options) {
+  const Hessian hessian(loss, parameters);
+  const Extremes plain =
+      lanczos([&](const Vector& v) { return hessian.product(v); }, hessian.size(),
+              options.most_products, random_key(options.seed, "probe/lanczos"));
+  Vector root(squares.size());  // P^-1/2
+  std::transform(squares.begin(), squares.end(), root.begin(),
+                 [](double s) { return 1 / std::sqrt(std::sqrt(s) + kAdamEps); });
+  const auto scaled = [&](Vector v) {
+    for (std::size_t i = 0; i < v.size(); ++i) v[i] *= root[i];
+    return v;
+  };
+  const Extremes adam =
+      lanczos([&](const Vector& v) { return scaled(hessian.product(scaled(v))); }, hessian.size(),
+              options.most_products, random_key(options.seed, "probe/lanczos"));
+  values.emplace_back("sharpness", plain.largest);
+  values.emplace_back("sharpness.smallest", plain.smallest);
+  values.emplace_back("sharpness.adam", adam.largest);
+  const auto stable = [](double factor, double largest) {
+    return largest > 0 ? factor / largest : std::numeric_limits<double>::infinity();
+  };
+  values.emplace_back("stable_lr.sgd", stable(2, plain.largest));
+  values.emplace_back("stable_lr.adam",
+                      stable((2 + 2 * kAdamBeta1) / (1 - kAdamBeta1), adam.largest));
+}
+
+}  // namespace
+
+ProbeValues probe(Model& model, const DataSet& data, const LossConfig& loss,
+                  const ProbeOptions& options) {
+  const Untouched untouched(model);
+  const EnableGrad on;
+  model.train();
+  ProbeValues values;
+  Recorder recorder(values);
+  std::vector<NamedParameter> named;
+  std::vector<Tensor> parameters;
+  for (const NamedParameter& p : model.named_parameters()) {
+    if (!p.tensor.requires_grad()) continue;
+    named.push_back(p);
+    parameters.push_back(p.tensor);
+  }
+  std::vector<Vector> first, mean(named.size());
+  Vector squares;
+  for (std::int64_t i = 0; i < options.batches; ++i) {
+    const Batch batch = data.train_batch(i, options.batch);
+    const Tensor value = loss_of(model, batch, loss, options, i, &recorder);
+    if (i == 0) values.emplace_back("loss", value.item());
+    const std::vector<Tensor> gradients =
+        grad(std::span(&value, 1), parameters, {.allow_unused = true});
+    std::size_t at = 0;
+    for (std::size_t k = 0; k < named.size(); ++k) {
+      Vector g = gradients[k].defined() ? gradients[k].to_vector()
+                                        : Vector(static_cast<std::size_t>(parameters[k].numel()));
+      if (i == 0) {
+        mean[k].resize(g.size());
+        squares.resize(squares.size() + g.size());
+      }
+      for (std::size_t j = 0; j < g.size(); ++j, ++at) {
+        mean[k][j] += g[j] / static_cast<double>(options.batches);
+        squares[at] += g[j] * g[j] / static_cast<double>(options.batches);
+      }
+      if (i == 0) first.push_back(std::move(g));
+    }
+    recorder.next_batch();
+  }
+  recorder.finish();
+  put_norms(values, "grad", named, first);
+  if (options.batches > 1) put_norms(values, "mean_grad", named, mean);
+  if (options.curvature) {
+    const Tensor value =
+        loss_of(model, data.train_batch(0, options.batch), loss, options, 0, nullptr);
+    put_curvature(values, value, parameters, squares, options);
+  }
+  return values;
+}
+
+namespace {
+
+const double* find(const ProbeValues& values, std::string_view name) {
+  for (const auto& [key, value] : values) {
+    if (key == name) return &value;
+  }
+  return nullptr;
+}
+
+// The number of blocks below `prefix` ("blocks." or "encoder.blocks.").
+std::int64_t count_blocks(const ProbeValues& values, std::string_view prefix) {
+  std::int64_t n = 0;
+  while (find(values, fmt::format("grad.{}{}", prefix, n))) ++n;
+  return n;
+}
+
+}  // namespace
+
+double probe_value(const ProbeValues& values, std::string_view name) {
+  if (const double* value = find(values, name)) return *value;
+  const std::size_t at = name.find("blocks.");
+  if (at == std::string_view::npos) return kNothing;
+  const std::size_t begin = at + 7, end = std::min(name.find('.', begin), name.size());
+  const std::string_view word = name.substr(begin, end - begin);
+  // "grad.encoder.blocks." is for the names below "encoder.blocks.".
+  const std::size_t side = name.rfind("coder.", at);
+  const std::string_view prefix =
+      side == std::string_view::npos ? name.substr(at, 7) : name.substr(side - 2, begin - side + 2);
+  const std::int64_t blocks = count_blocks(values, prefix);
+  std::int64_t index = -1;
+  if (word == "first") index = 0;
+  if (word == "middle") index = blocks / 2;
+  if (word == "last") index = blocks - 1;
+  if (index < 0 || blocks == 0) return kNothing;
+  const double* value =
+      find(values, fmt::format("{}{}{}", name.substr(0, begin), index, name.substr(end)));
+  return value ? *value : kNothing;
+}
+
+namespace {
+
+constexpr std::size_t kMostRows = 40;
+
+std::string cell(double x) { return std::isnan(x) ? "-" : fmt::format("{:.4g}", x); }
+
+// The paths of the values called `what`.PATH, in their order.
+std::vector<std::string> paths_of(const ProbeValues& values, std::string_view what) {
+  std::vector<std::string> paths;
+  for (const auto& [name, value] : values) {
+    if (name.starts_with(what)) paths.push_back(name.substr(what.size()));
+  }
+  return paths;
+}
+
+// The mean over the depth of the logarithm of a growth: 0 is ideal.
+double growth(double from, double to, std::size_t blocks) {
+  return std::log(to / from) / static_cast<double>(blocks);
+}
+
+}  // namespace
+
+std::string probe_text(const ProbeValues& values) {
+  const auto at = [&](const std::string& name) { return probe_value(values, name); };
+  std::string text =
+      fmt::format("{:<20} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "at", "RMS",
+                  "mean", "std", "attention", "ffn", "logit", "gradient", "averaged");
+  const std::vector<std::string> paths = paths_of(values, "stream.rms.");
+  const std::size_t stride = (paths.size() + kMostRows - 1) / kMostRows;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (stride > 1 && i % stride != 0 && i + 1 != paths.size()) continue;
+    const std::string& p = paths[i];
+    text += fmt::format(
+        "{:<20} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", p,
+        cell(at("stream.rms." + p)), cell(at("stream.mean." + p)), cell(at("stream.std." + p)),
+        cell(at("branch.share." + p + ".attention")), cell(at("branch.share." + p + ".ffn")),
+        cell(at("logit." + p + ".attention")), cell(at("grad." + p)), cell(at("mean_grad." + p)));
+  }
+  text += fmt::format(
+      "\nRMS, mean and std of what leaves there; attention and ffn: RMS of what the branch adds, "
+      "by "
+      "that; logit: the largest of\nattention; gradient: norm over the block's parameters, on one "
+      "batch and averaged over the batches.\n\n");
+  text += fmt::format("loss {}, norm of the whole gradient {}, averaged {}\n", cell(at("loss")),
+                      cell(at("grad.whole")), cell(at("mean_grad.whole")));
+  const std::size_t blocks = paths_of(values, "grad.blocks.").empty()
+                                 ? 0
+                                 : static_cast<std::size_t>(count_blocks(values, "blocks."));
+  if (blocks > 1 && at("stream.rms.embedding") > 0) {
+    text += fmt::format(
+        "growth a block, as a logarithm (0 is ideal): stream {:+.3f}, gradient toward the input "
+        "{:+.3f}\n",
+        growth(at("stream.rms.embedding"), at("stream.rms.blocks.last"), blocks),
+        growth(at("grad.blocks.last"), at("grad.blocks.first"), blocks));
+  }
+  if (!std::isnan(at("sharpness"))) {
+    text += fmt::format(
+        "sharpness: largest eigenvalue of the Hessian {}, smallest {}; as Adam's first step sees "
+        "it "
+        "{}\n"
+        "predicted stable rate: below {} for gradient descent, below {} for Adam\n",
+        cell(at("sharpness")), cell(at("sharpness.smallest")), cell(at("sharpness.adam")),
+        cell(at("stable_lr.sgd")), cell(at("stable_lr.adam")));
+  }
+  return text;
+}
+
+}  // namespace norma

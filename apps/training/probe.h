@@ -1,0 +1,59 @@
+// Probe: a model seen from inside, on real batches, without a step taken.
+//
+// Note [Names of probe values]. A probe is a list of named numbers, the same for `norma probe`, for
+// the records of `train.probe_every` and for the claims of studies:
+//
+//   loss                        of the first batch, per target
+//   stream.mean|std|rms.PATH    of what passes at PATH: "embedding", "blocks.3", "layers.2"
+//   stream.spread.PATH          deviation, over the batches, of a feature's mean over a batch,
+//                               by its deviation inside: 1/sqrt(B) for independent samples
+//   branch.rms.PATH             of what a residual branch adds: "blocks.3.attention"
+//   branch.share.PATH           that, by the RMS of what leaves its block
+//   logit.PATH                  largest attention logit of all heads: "blocks.3.attention"
+//   logit.PATH.H                of head H
+//   grad.NAME                   norm of the gradient of a parameter, on the first batch
+//   grad.blocks.3               of a block's parameters together
+//   grad.whole                  of all
+//   mean_grad.(the same)        norm of the gradient averaged over the batches
+//   sharpness                   largest eigenvalue of the loss's Hessian; sharpness.smallest
+//   sharpness.adam              of P^-1/2 H P^-1/2, as Adam sees it at its first step
+//   stable_lr.sgd|adam          the rate up to which these predict a stable step
+//
+// In a name that is looked up, `first`, `middle` and `last` stand for a block's number: 0, L/2,
+// L-1.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "apps/data/data_set.h"
+#include "layers/losses.h"
+#include "models/model.h"
+
+namespace norma {
+
+struct ProbeOptions {
+  std::int64_t batch = 32;   // samples
+  std::int64_t batches = 4;  // that gradients and statistics are averaged over
+  bool curvature = true;     // sharpness: some tens of products with the Hessian
+  int most_products = 60;    // with each of the two matrices
+  std::uint64_t seed = 0;    // of dropout and of the start of Lanczos
+};
+
+using ProbeValues = std::vector<std::pair<std::string, double>>;
+
+// Probes the model on training batches 0..batches-1. The model is as it was before: parameters,
+// their gradients, running statistics and mode. Throws Error if a pass fails.
+[[nodiscard]] ProbeValues probe(Model& model, const DataSet& data, const LossConfig& loss,
+                                const ProbeOptions& options);
+
+// The value called `name`, see Note [Names of probe values]; NaN if there is none.
+[[nodiscard]] double probe_value(const ProbeValues& values, std::string_view name);
+
+// Tables by depth, for the terminal.
+[[nodiscard]] std::string probe_text(const ProbeValues& values);
+
+}  // namespace norma

@@ -1,0 +1,170 @@
+// The probe: eigenvalues that are known, products that finite differences confirm, and a model that
+// is as it was.
+#include "apps/training/probe.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numbers>
+
+#include "apps/training/build.h"
+#include "apps/training/sharpness.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/linear.h"
+#include "core/ops/losses.h"
+#include "tests/support/catch.h"
+#include "tests/support/op_case.h"
+
+namespace norma {
+namespace {
+
+using Vector = std::vector<double>;
+
+RunConfig small_config(const std::string& placement = "pre") {
+  config::Json json = config::parse_json(R"({
+      "data": {"type": "shift", "vocab": 7, "length": 5},
+      "model": {"type": "transformer", "layers": 3, "width": 8, "heads": 2, "hidden": 12,
+                "norm": "rms_norm", "activation": "swiglu", "position": "rope", "bias": false},
+      "train": {"steps": 1, "batch": 4, "precision": "f64"}})");
+  config::set_path(json, "model.placement", placement);
+  return parse_run_config(json);
+}
+
+struct Probed {
+  RunConfig config = small_config();
+  std::unique_ptr<DataSet> data = build_data(config);
+  ModelPtr model = build_model(config, data->spec());
+  Tensor loss() {
+    const Batch batch = data->train_batch(0, 4);
+    return config.loss.apply(model->forward(batch.inputs, forward_of(batch)), batch.targets);
+  }
+};
+
+TEST_CASE("Lanczos finds the ends of a known spectrum") {
+  // The second difference of n points has the eigenvalues 2 - 2 cos(k pi / (n + 1)), k = 1..n.
+  const std::int64_t n = 40;
+  const auto product = [&](const Vector& v) {
+    Vector w(v.size());
+    for (std::size_t i = 0; i < v.size(); ++i) {
+      w[i] = 2 * v[i] - (i > 0 ? v[i - 1] : 0) - (i + 1 < v.size() ? v[i + 1] : 0);
+    }
+    return w;
+  };
+  const auto eigenvalue = [&](double k) {
+    return 2 - 2 * std::cos(k * std::numbers::pi / (static_cast<double>(n) + 1));
+  };
+  const Extremes whole = lanczos(product, n, 40, random_key(1, "test"));
+  CHECK(whole.largest == Approx(eigenvalue(40)).epsilon(1e-3));
+  CHECK(whole.smallest == Approx(eigenvalue(1)).margin(4e-3));
+  CHECK(whole.converged);
+  CHECK_FALSE(lanczos(product, n, 3, random_key(1, "test")).converged);
+
+  // A negative eigenvalue of larger magnitude is not taken for the largest.
+  const auto diagonal = [](const Vector& v) { return Vector{-5 * v[0], 2 * v[1], v[2]}; };
+  const Extremes mixed = lanczos(diagonal, 3, 10, random_key(2, "test"));
+  CHECK(mixed.largest == Approx(2));
+  CHECK(mixed.smallest == Approx(-5));
+  CHECK(mixed.by_magnitude() == Approx(-5));
+}
+
+TEST_CASE("the Hessian of least squares is 2/N X^T X") {
+  const Tensor x = test::random_tensor(Shape{6, 3}, 1), y = test::random_tensor(Shape{6, 1}, 2);
+  Tensor w = test::random_tensor(Shape{1, 3}, 3);
+  w.set_requires_grad();
+  const Hessian hessian(mse_loss(linear(x, w), y), {w});
+  const Vector data = x.to_vector();
+  for (std::size_t j = 0; j < 3; ++j) {
+    Vector v(3);
+    v[j] = 1;
+    const Vector column = hessian.product(v);
+    for (std::size_t i = 0; i < 3; ++i) {
+      double expected = 0;
+      for (std::size_t r = 0; r < 6; ++r) expected += 2.0 / 6 * data[r * 3 + i] * data[r * 3 + j];
+      CHECK(column[i] == Approx(expected));
+    }
+  }
+}
+
+TEST_CASE("Hessian-vector products agree with finite differences of the gradient") {
+  for (const char* placement : {"pre", "post", "sandwich", "deepnorm"}) {
+    INFO(placement);
+    Probed p;
+    p.config = small_config(placement);
+    p.model = build_model(p.config, p.data->spec());
+    std::vector<Tensor> parameters = p.model->parameters();
+    const Hessian hessian(p.loss(), parameters);
+    Vector v(static_cast<std::size_t>(hessian.size()));
+    RandomStream random(random_key(3, "direction"));
+    for (double& e : v) e = random.normal();
+    const Vector product = hessian.product(v);
+
+    const auto gradient_at = [&](double step) {
+      const NoGrad off;
+      std::size_t at = 0;
+      for (Tensor& t : parameters) {
+        double* w = t.mutable_data<double>();
+        for (std::int64_t i = 0; i < t.numel(); ++i) w[i] += step * v[at++];
+      }
+      const EnableGrad on;
+      return Hessian(p.loss(), parameters).gradient();
+    };
+    constexpr double kStep = 1e-5;
+    const Vector plus = gradient_at(kStep), minus = gradient_at(-2 * kStep);
+    double off = 0, size = 0;
+    for (std::size_t i = 0; i < v.size(); ++i) {
+      const double difference = (plus[i] - minus[i]) / (2 * kStep);
+      off += std::pow(difference - product[i], 2);
+      size += std::pow(product[i], 2);
+    }
+    CHECK(size > 0);
+    CHECK(std::sqrt(off / size) < 1e-6);
+  }
+}
+
+TEST_CASE("a probe leaves the model as it was") {
+  Probed p;
+  p.config = parse_run_config(config::parse_json(R"({
+      "data": {"type": "shift", "vocab": 7, "length": 5},
+      "model": {"type": "transformer", "layers": 2, "width": 8, "heads": 2,
+                "norm": "batch_norm", "dropout": 0.1},
+      "train": {"steps": 1, "batch": 4}})"));
+  p.model = build_model(p.config, p.data->spec());
+  p.model->eval();
+  std::vector<Tensor> before;
+  for (const NamedTensor& t : p.model->state_dict()) before.push_back(t.tensor.clone());
+  const ProbeValues values = probe(*p.model, *p.data, p.config.loss, {.batch = 4, .batches = 2});
+  CHECK_FALSE(p.model->training());
+  std::size_t i = 0;
+  for (const NamedTensor& t : p.model->state_dict()) {
+    INFO(t.name);
+    CHECK(test::same_bits(t.tensor, before[i++]));
+    CHECK_FALSE(t.tensor.grad().defined());
+  }
+  // And says the same again.
+  CHECK(values == probe(*p.model, *p.data, p.config.loss, {.batch = 4, .batches = 2}));
+}
+
+TEST_CASE("the values of a probe") {
+  Probed p;
+  const ProbeValues values = probe(*p.model, *p.data, p.config.loss, {.batch = 4, .batches = 3});
+  const auto at = [&](const char* name) { return probe_value(values, name); };
+  CHECK(at("loss") == Approx(p.loss().item()));
+  const Tensor down = find_tensor(p.model->state_dict(), "blocks.2.ffn.down.weight")->tensor;
+  const Tensor value = p.loss();
+  double squares = 0;
+  for (const double g : grad(value, {down})[0].to_vector()) squares += g * g;
+  CHECK(at("grad.blocks.2.ffn.down.weight") == Approx(std::sqrt(squares)));
+  CHECK(at("grad.blocks.last.ffn.down.weight") == at("grad.blocks.2.ffn.down.weight"));
+  CHECK(at("grad.blocks.middle.ffn.down.weight") == at("grad.blocks.1.ffn.down.weight"));
+  CHECK(at("grad.blocks.first") == at("grad.blocks.0"));
+  CHECK(at("mean_grad.whole") < at("grad.whole"));
+  CHECK(at("sharpness") > 0);
+  CHECK(at("stable_lr.sgd") == Approx(2 / at("sharpness")));
+  CHECK(std::isnan(at("grad.blocks.seventh")));
+  // One batch: the average is the gradient itself, and is not told twice.
+  CHECK(std::isnan(probe_value(
+      probe(*p.model, *p.data, p.config.loss, {.batch = 4, .batches = 1, .curvature = false}),
+      "mean_grad.whole")));
+}
+
+}  // namespace
+}  // namespace norma
