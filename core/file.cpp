@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <atomic>
@@ -81,14 +82,17 @@ std::string read_file(const std::string& path) {
 }
 
 InputFile::InputFile(std::string path) : path_(std::move(path)) {
-  descriptor_ = open_again(path_.c_str(), O_RDONLY);
+  descriptor_ = open_again(path_.c_str(), O_RDONLY | O_NONBLOCK);
   require(descriptor_ >= 0, "{}: cannot be opened: {}", path_, reason(errno));
   struct stat status {};
   const bool known = ::fstat(descriptor_, &status) == 0;
-  if (!known || S_ISDIR(status.st_mode)) {
-    const int error = known ? EISDIR : errno;
+  if (!known || !S_ISREG(status.st_mode)) {
+    const std::string why = !known ? reason(errno)
+                            : S_ISDIR(status.st_mode)
+                                ? "it is a folder"
+                                : "it is a pipe or a device; copy it to a file first";
     ::close(descriptor_);
-    throw Error::format("{}: cannot be read: {}", path_, reason(error));
+    throw Error::format("{}: cannot be read: {}", path_, why);
   }
   size_ = status.st_size;
 }
@@ -186,6 +190,53 @@ void AtomicFile::commit() {
     fail("cannot be put in its place", error);
   }
   sync_folder(folder_of(path_));
+}
+
+AppendFile::AppendFile(std::string path)
+    : path_(std::move(path)),
+      descriptor_(open_again(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666)) {
+  require(descriptor_ >= 0, "{}: cannot be written: {}", path_, reason(errno));
+}
+
+AppendFile::~AppendFile() { ::close(descriptor_); }
+
+void AppendFile::append(std::string_view text) {
+  struct stat before {};
+  const bool known = ::fstat(descriptor_, &before) == 0;
+  while (!text.empty()) {
+    const ssize_t written = write_checked(descriptor_, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      const int error = errno;
+      // Nothing can be done if this fails as well: a reader passes over a last line that is cut.
+      if (known && S_ISREG(before.st_mode)) (void)!::ftruncate(descriptor_, before.st_size);
+      throw Error::format("{}: cannot be written: {}", path_, reason(error));
+    }
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void AppendFile::sync() {
+  // What is no regular file may know no such thing.
+  require(::fsync(descriptor_) == 0 || errno == EINVAL, "{}: cannot be forced to the disk: {}",
+          path_, reason(errno));
+}
+
+std::string checksum(std::string_view bytes) {
+  return fmt::format("{:08x}",
+                     ::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+std::string checksum_of_file(const std::string& path) {
+  const InputFile file(path);
+  std::string part;
+  uLong sum = 0;
+  for (std::int64_t at = 0; at < file.size(); at += static_cast<std::int64_t>(part.size())) {
+    part.resize(static_cast<std::size_t>(std::min<std::int64_t>(1 << 20, file.size() - at)));
+    file.read_at(at, part.data(), static_cast<std::int64_t>(part.size()));
+    sum = ::crc32_z(sum, reinterpret_cast<const Bytef*>(part.data()), part.size());
+  }
+  return fmt::format("{:08x}", sum);
 }
 
 void write_file(const std::string& path, std::string_view text) {

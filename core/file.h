@@ -14,7 +14,8 @@ namespace norma {
 // A file open for reading at any place.
 class InputFile {
  public:
-  // Throws Error if the file cannot be opened, or is a folder.
+  // Throws Error if the file cannot be opened, or is no regular file: a folder, a pipe (for which
+  // opening would wait), a device.
   explicit InputFile(std::string path);
   ~InputFile();
   InputFile(const InputFile&) = delete;
@@ -63,8 +64,33 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
+// A file that grows line by line: a log. What was appended is whole or not there.
+class AppendFile {
+ public:
+  // Opens the file, or makes it. Throws Error.
+  explicit AppendFile(std::string path);
+  ~AppendFile();
+  AppendFile(const AppendFile&) = delete;
+  AppendFile& operator=(const AppendFile&) = delete;
+
+  // Appends at once, so that a kill afterwards loses nothing. If the system took less, for instance
+  // on a full disk, the file gets its old length back, and Error is thrown.
+  void append(std::string_view text);
+  // Forces it to the disk. Throws Error.
+  void sync();
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+};
+
 // Writes `text` as the content of `path`. See Note [Atomic files].
 void write_file(const std::string& path, std::string_view text);
+
+// zlib's CRC-32, as 8 hexadecimal digits. One flipped bit always changes it.
+[[nodiscard]] std::string checksum(std::string_view bytes);
+// Of the file's content. Throws Error if it cannot be read.
+[[nodiscard]] std::string checksum_of_file(const std::string& path);
 
 // Forces a folder's list of names to the disk (after a file in it was renamed).
 void sync_folder(const std::string& folder);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -11,6 +12,11 @@
 namespace norma {
 namespace fs = std::filesystem;
 namespace {
+
+constexpr const char* kModel = "model.safetensors";
+constexpr const char* kOptimizer = "optimizer.safetensors";
+constexpr const char* kAverages = "ema.safetensors";
+constexpr const char* kState = "state.json";
 
 Json to_json(const TrainState& s) {
   Json j;
@@ -28,8 +34,7 @@ Json to_json(const TrainState& s) {
   return j;
 }
 
-TrainState state_from(const std::string& path) {
-  const Json j = config::parse_json(read_file(path), path);
+TrainState state_from(const Json& j) {
   TrainState s;
   s.step = j.at("step");
   s.samples = j.at("samples");
@@ -44,23 +49,70 @@ TrainState state_from(const std::string& path) {
   return s;
 }
 
-std::vector<NamedTensor> read_all(const std::string& path) {
-  const SafetensorsFile file(path);
-  std::vector<NamedTensor> tensors;
-  for (const auto& entry : file.entries()) tensors.push_back({entry.name, file.read(entry.name)});
-  return tensors;
+// What a checkpoint's folder holds.
+struct Contents {
+  TrainState state;
+  Json config;
+  std::map<std::string, std::vector<NamedTensor>> files;
+  [[nodiscard]] const std::vector<NamedTensor>& file(const std::string& name) const {
+    const auto at = files.find(name);
+    require(at != files.end(), "has no {}", name);
+    return at->second;
+  }
+};
+
+// Reads state.json. Throws Error if it is not as it was written.
+Json read_state(const std::string& folder) {
+  const std::string path = folder + "/" + kState;
+  Json j = config::parse_json(read_file(path), path);
+  require(j.is_object() && j.contains("checksum") && j.at("checksum").is_string(),
+          "{}: has no checksum", path);
+  const std::string expected = j.at("checksum");
+  j.erase("checksum");
+  const std::string found = checksum(j.dump());
+  require(found == expected, "{}: its checksum is {}; {} was written", path, found, expected);
+  return j;
 }
 
-// True iff state and tensors can be read (sizes and headers; not every byte).
-bool is_whole(const std::string& path) {
+// Throws Error if anything is not as it was written.
+Contents read_contents(const std::string& folder) {
+  const Json j = read_state(folder);
+  Contents contents{state_from(j), j.at("config"), {}};
+  for (const auto& [name, expected] : j.at("files").items()) {
+    const std::string path = folder + "/" + name;
+    const std::string found = checksum_of_file(path);
+    require(found == expected.get<std::string>(), "{}: its checksum is {}; {} was written", path,
+            found, expected.get<std::string>());
+    const SafetensorsFile file(path);
+    std::vector<NamedTensor>& tensors = contents.files[name];
+    for (const auto& entry : file.entries()) tensors.push_back({entry.name, file.read(entry.name)});
+  }
+  return contents;
+}
+
+bool is_whole(const std::string& folder) {
   try {
-    (void)state_from(path + "/state.json");
-    (void)SafetensorsFile(path + "/model.safetensors");
-    (void)SafetensorsFile(path + "/optimizer.safetensors");
+    (void)read_contents(folder);
     return true;
   } catch (const std::exception&) {
     return false;
   }
+}
+
+void write_contents(const std::string& folder, const TrainState& state, const Learner& learner,
+                    const Json& config) {
+  const Metadata torch{{"format", "pt"}};
+  write_safetensors(folder + "/" + kModel, learner.model.state_dict(), torch);
+  write_safetensors(folder + "/" + kOptimizer, learner.optimizer.state());
+  if (learner.ema) write_safetensors(folder + "/" + kAverages, learner.ema->state(), torch);
+  Json j = to_json(state);
+  for (const char* name : {kModel, kOptimizer, kAverages}) {
+    const std::string path = folder + "/" + name;
+    if (fs::exists(path)) j["files"][name] = checksum_of_file(path);
+  }
+  j["config"] = config;
+  j["checksum"] = checksum(j.dump());
+  write_file(folder + "/" + kState, j.dump(2) + "\n");
 }
 
 std::string free_name(const std::string& path) {
@@ -69,27 +121,28 @@ std::string free_name(const std::string& path) {
   return name;
 }
 
+void remove_temporaries_in(const std::string& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (is_temporary(entry.path().string())) fs::remove_all(entry.path());
+  }
+}
+
 }  // namespace
 
-void save_checkpoint(const RunFolder& run, const TrainState& state, const Module& model,
-                     const Optimizer& optimizer) {
+void save_checkpoint(const RunFolder& run, const TrainState& state, const Learner& learner,
+                     const Json& config) {
   const std::string final_path = run.checkpoint_path(state.step);
   if (fs::exists(final_path)) {
     if (is_whole(final_path)) return;  // the same step holds the same state
     // What a resume has passed over makes way, but is not thrown away.
     fs::rename(final_path, free_name(final_path + ".damaged"));
   }
-  fs::create_directories(run.checkpoints_path());
-  // Whatever a kill left behind.
-  for (const auto& entry : fs::directory_iterator(run.checkpoints_path())) {
-    if (is_temporary(entry.path().string())) fs::remove_all(entry.path());
-  }
   const std::string beside = temporary_beside(final_path);
   try {
+    fs::create_directories(run.checkpoints_path());
+    remove_temporaries_in(run.checkpoints_path());  // whatever a kill left behind
     fs::create_directory(beside);
-    write_safetensors(beside + "/model.safetensors", model.state_dict(), {{"format", "pt"}});
-    write_safetensors(beside + "/optimizer.safetensors", optimizer.state());
-    write_file(beside + "/state.json", to_json(state).dump(2) + "\n");
+    write_contents(beside, state, learner, config);
     sync_folder(beside);
     fs::rename(beside, final_path);
     sync_folder(run.checkpoints_path());
@@ -101,23 +154,27 @@ void save_checkpoint(const RunFolder& run, const TrainState& state, const Module
   }
 }
 
-std::optional<TrainState> load_newest_checkpoint(const RunFolder& run, Module& model,
-                                                 Optimizer& optimizer,
+std::optional<TrainState> load_newest_checkpoint(const RunFolder& run, const Learner& learner,
+                                                 const Json& config,
                                                  std::vector<std::string>& warnings) {
-  std::vector<std::int64_t> steps = run.checkpoint_steps();
+  const std::vector<std::int64_t> steps = run.checkpoint_steps();
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     const std::string path = run.checkpoint_path(*step);
+    std::optional<Contents> contents;
     try {
-      const TrainState state = state_from(path + "/state.json");
-      require(state.step == *step, "state.json is of step {}", state.step);
-      const auto weights = read_all(path + "/model.safetensors");
-      const auto moments = read_all(path + "/optimizer.safetensors");
-      model.load_state_dict(weights);
-      optimizer.load_state(moments);
-      return state;
+      contents = read_contents(path);
+      require(contents->state.step == *step, "state.json is of step {}", contents->state.step);
     } catch (const std::exception& e) {
       warnings.push_back(fmt::format("{} is damaged and passed over: {}", path, e.what()));
+      continue;
     }
+    const auto differences = config::difference(contents->config, config);
+    require(differences.empty(), "{}: belongs to another configuration:\n{}", path,
+            config::to_text(differences));
+    learner.model.load_state_dict(contents->file(kModel));
+    learner.optimizer.load_state(contents->file(kOptimizer));
+    if (learner.ema) learner.ema->load_state(contents->file(kAverages));
+    return contents->state;
   }
   require(steps.empty(), "{}: none of its {} checkpoints can be read, so it cannot go on:\n  {}",
           run.path(), steps.size(), fmt::join(warnings, "\n  "));
@@ -129,13 +186,22 @@ std::int64_t load_weights(const RunFolder& run, std::int64_t step, Module& model
   require(!steps.empty(), "{}: has no checkpoint yet", run.path());
   if (step == 0) {
     step = steps.back();
-    const std::int64_t best = state_from(run.checkpoint_path(step) + "/state.json").best_step;
+    const std::int64_t best = read_state(run.checkpoint_path(step)).at("best_step");
     if (std::find(steps.begin(), steps.end(), best) != steps.end()) step = best;
   }
   require(std::find(steps.begin(), steps.end(), step) != steps.end(),
           "{}: has no checkpoint of step {}; there are {}", run.path(), step,
           fmt::join(steps, ", "));
-  model.load_state_dict(read_all(run.checkpoint_path(step) + "/model.safetensors"));
+  const Contents contents = read_contents(run.checkpoint_path(step));
+  std::vector<NamedTensor> weights = contents.file(kModel);
+  if (contents.files.contains(kAverages)) {
+    for (const NamedTensor& average : contents.file(kAverages)) {
+      for (NamedTensor& w : weights) {
+        if (w.name == average.name) w.tensor = average.tensor;
+      }
+    }
+  }
+  model.load_state_dict(weights);
   return step;
 }
 

@@ -1,4 +1,9 @@
 // Checkpoints: everything that the next step depends on, in checkpoints/step-N/.
+//
+// Note [Whole checkpoints]. A checkpoint holds tensor files and state.json, which has a checksum of
+// each of them and of itself. So a file that was cut, or in which a single bit has flipped, is
+// found before it is used. It also has the configuration, so that a checkpoint is never loaded into
+// another run than its own.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +13,7 @@
 
 #include "apps/training/run_folder.h"
 #include "layers/module.h"
+#include "optim/ema.h"
 #include "optim/optimizer.h"
 
 namespace norma {
@@ -27,21 +33,31 @@ struct TrainState {
   std::vector<double> recent;         // losses of the last steps
 };
 
-// Writes model.safetensors, optimizer.safetensors and state.json into a folder beside, brings them
-// to the disk, and renames the folder into place: a reader never sees half a checkpoint. Throws
-// Error on a full disk; the older checkpoints are as they were.
-void save_checkpoint(const RunFolder& run, const TrainState& state, const Module& model,
-                     const Optimizer& optimizer);
+// The tensors that training changes.
+struct Learner {
+  Module& model;
+  Optimizer& optimizer;
+  Ema* ema = nullptr;  // the average of the weights, if the run keeps one
+};
 
-// Loads the newest checkpoint that is whole into model and optimizer; a damaged one is passed over
-// for the one before, with a line in `warnings`. Nothing if there is none. Throws Error if there
-// are some and none can be read.
-[[nodiscard]] std::optional<TrainState> load_newest_checkpoint(const RunFolder& run, Module& model,
-                                                               Optimizer& optimizer,
+// Writes the tensors (model.safetensors, optimizer.safetensors, ema.safetensors) and state.json
+// into a folder beside, brings them to the disk, and renames the folder into place: a reader never
+// sees half a checkpoint. `config` is the resolved configuration. Throws Error on a full disk; the
+// older checkpoints are as they were.
+void save_checkpoint(const RunFolder& run, const TrainState& state, const Learner& learner,
+                     const Json& config);
+
+// Loads the newest checkpoint that is whole into the learner; a damaged one is passed over for the
+// one before, with a line in `warnings`. Nothing if there is none. Throws Error if there are some
+// and none can be read, and if it belongs to another configuration, with what differs.
+[[nodiscard]] std::optional<TrainState> load_newest_checkpoint(const RunFolder& run,
+                                                               const Learner& learner,
+                                                               const Json& config,
                                                                std::vector<std::string>& warnings);
 
-// Loads the weights of one checkpoint: of `step`, or (0) of the best one, or of the newest.
-// Returns its step. Throws Error if there is none.
+// Loads the weights of one checkpoint: of `step`, or (0) of the best one, or of the newest. Where
+// it holds averaged weights, it is they; buffers are those of the training. Returns its step.
+// Throws Error if there is none, or it is damaged.
 std::int64_t load_weights(const RunFolder& run, std::int64_t step, Module& model);
 
 // Deletes all but the `keep` newest and the best.

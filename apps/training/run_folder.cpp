@@ -129,7 +129,7 @@ std::vector<Json> read_metrics(const std::string& path) {
   return records;
 }
 
-MetricsLog::MetricsLog(const std::string& path, std::int64_t step) : path_(path) {
+MetricsLog::MetricsLog(const std::string& path, std::int64_t step) {
   std::string kept;
   if (step > 0 && fs::exists(path)) {
     for (const Json& record : read_metrics(path)) {
@@ -137,24 +137,15 @@ MetricsLog::MetricsLog(const std::string& path, std::int64_t step) : path_(path)
     }
   }
   write_file(path, kept);
-  file_ = std::fopen(path.c_str(), "a");
-  require(file_ != nullptr, "{}: cannot be written: {}", path, std::strerror(errno));
-}
-
-MetricsLog::~MetricsLog() {
-  if (file_) std::fclose(file_);
+  file_.emplace(path);
 }
 
 void MetricsLog::append(const Json& record) {
-  const std::string line = record.dump() + "\n";
-  errno = 0;
-  const bool written =
-      std::fwrite(line.data(), 1, line.size(), file_) == line.size() && std::fflush(file_) == 0;
-  const int error = errno;
-  require(written, "{}: cannot be written: {}; free some space, then go on with --resume", path_,
-          std::strerror(error));
+  try {
+    file_->append(record.dump() + "\n");
+  } catch (const Error& e) {
+    throw Error::format("{}; free some space, then go on with --resume", e.what());
+  }
 }
-
-void MetricsLog::sync() { ::fsync(::fileno(file_)); }
 
 }  // namespace norma

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/config/json.h"
+#include "core/file.h"
 
 namespace norma {
 
@@ -68,18 +69,14 @@ class MetricsLog {
   // Keeps the records up to `step` of a file that exists (0: starts anew), so that a resumed run
   // has no line twice and none missing. Throws Error if the file cannot be written.
   MetricsLog(const std::string& path, std::int64_t step);
-  ~MetricsLog();
-  MetricsLog(const MetricsLog&) = delete;
-  MetricsLog& operator=(const MetricsLog&) = delete;
 
   // Appends a record. Throws Error on a full disk.
   void append(const Json& record);
   // Brings it to the disk.
-  void sync();
+  void sync() { file_->sync(); }
 
  private:
-  std::string path_;
-  std::FILE* file_ = nullptr;
+  std::optional<AppendFile> file_;
 };
 
 // The records of a metrics.jsonl; a last line that was cut by a kill is left out.

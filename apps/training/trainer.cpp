@@ -77,10 +77,10 @@ void Trainer::resume_from_checkpoint() {
   const auto differences = config::difference(before, resolved_);
   require(differences.empty(),
           "{}: was started with another configuration:\n{}resume it with `--resume` and its own "
-          "config.json, or start a new run",
+          "config.json, or start a new run from one of its steps with `norma fork`",
           folder_->path(), config::to_text(differences));
   std::vector<std::string> warnings;
-  if (auto state = load_newest_checkpoint(*folder_, *model_, *optimizer_, warnings))
+  if (auto state = load_newest_checkpoint(*folder_, learner(), resolved_, warnings))
     state_ = *state;
   for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", w);
 }
@@ -174,7 +174,7 @@ void Trainer::checkpoint(std::int64_t step, Save save) {
   now.step = step;
   now.seconds = seconds();
   metrics_->sync();
-  save_checkpoint(*folder_, now, *model_, *optimizer_);
+  save_checkpoint(*folder_, now, learner(), resolved_);
   prune_checkpoints(*folder_, std::max<std::int64_t>(1, config_.train.keep), now.best_step);
 }
 

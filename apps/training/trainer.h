@@ -74,6 +74,7 @@ class Trainer {
   void train_steps(RunResult& result);
   void try_write_summary(const RunResult& result) const;
   void resume_from_checkpoint();
+  [[nodiscard]] Learner learner() { return {*model_, *optimizer_}; }
   [[nodiscard]] bool at_guessing_level() const;
   [[nodiscard]] bool stops_early() const;
   void write_summary(const RunResult& result) const;
