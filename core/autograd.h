@@ -114,20 +114,22 @@ struct Saved {
   int own_output = -1;  // its index if it is an output of the node itself
 };
 
-class Node : public RefCounted<Node> {
+class Node : public RefCounted<Node>, public Recycled {
  public:
   static constexpr std::size_t kAttrBytes = 160;
 
   std::uint64_t id = 0;
   const OpInfo* op = nullptr;
-  std::vector<Edge> inputs;
-  std::vector<Saved> saved;
+  template <class T>
+  using List = std::vector<T, RecyclingAllocator<T>>;
+  List<Edge> inputs;
+  List<Saved> saved;
   int num_outputs = 1;
   bool released = false;
   alignas(16) std::byte attrs[kAttrBytes];
 
   // State of the backward pass that runs now; see autograd.cpp.
-  std::vector<Tensor> pending;         // the gradient of each output, as far as it has come
+  List<Tensor> pending;                // the gradient of each output, as far as it has come
   std::atomic<std::uint64_t> pass{0};  // the pass that uses this node, or 0
   bool queued = false;                 // waits in the heap
   bool needed = false;                 // a wanted gradient lies below it

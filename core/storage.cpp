@@ -1,5 +1,7 @@
 #include "core/storage.h"
 
+#include <sys/mman.h>
+
 #include <array>
 #include <bit>
 #include <cstdlib>
@@ -36,21 +38,14 @@ SizeClass size_class(std::int64_t bytes) {
   return {kSmallClasses + (log - 12) * kSteps + static_cast<int>(k) - 1, base + k * step};
 }
 
-std::byte* from_system(std::int64_t bytes) {
-  return static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<std::size_t>(bytes)));
-}
-
-struct Pool {
-  std::mutex mutex;
-  std::array<std::vector<std::byte*>, kClasses> free;
-  MemoryStats stats;
-};
-
-// Never destroyed: storages with static lifetime may end after it.
-Pool& pool() {
-  static Pool* p = new Pool;
-  return *p;
-}
+// Note [Pages]. Memory comes from the system in spans that begin at a multiple of 2 MiB and ask for
+// pages of that size: with pages of 4 KiB the look-up of addresses takes 3 to 4 % of a step of a
+// deep network, and the first step some ten thousand page faults. Blocks below kLargeBlock are cut
+// from spans and stay there; larger ones are spans of their own, and go back to the system.
+constexpr std::int64_t kPage = 4096;
+constexpr std::int64_t kHugePage = std::int64_t{1} << 21;
+constexpr std::int64_t kSpan = std::int64_t{1} << 25;
+constexpr std::int64_t kLargeBlock = std::int64_t{1} << 22;
 
 // Under AddressSanitizer every block comes from the system, so that it is watched.
 #if defined(__SANITIZE_ADDRESS__)
@@ -64,6 +59,96 @@ constexpr bool kPooled = true;
 #else
 constexpr bool kPooled = true;
 #endif
+
+std::int64_t round_up(std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; }
+
+// Null where the system has no more.
+std::byte* map_span(std::int64_t bytes) {
+  const auto size = static_cast<std::size_t>(round_up(bytes, kPage));
+  void* p =
+      ::mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) return nullptr;
+  // What stands before the first multiple and behind the span goes back.
+  auto* begin = static_cast<std::byte*>(p);
+  const auto address = reinterpret_cast<std::uintptr_t>(p);
+  const std::size_t before = (kHugePage - address % kHugePage) % kHugePage;
+  if (before > 0) ::munmap(begin, before);
+  ::munmap(begin + before + size, kHugePage - before);
+  begin += before;
+#ifdef MADV_HUGEPAGE
+  // Whole ones alone, so that the end of a span takes no more than it needs.
+  const std::size_t whole = size / kHugePage * kHugePage;
+  if (whole > 0) ::madvise(begin, whole, MADV_HUGEPAGE);
+#endif
+  return begin;
+}
+
+struct Pool {
+  std::mutex mutex;
+  std::array<std::vector<std::byte*>, kClasses> free;
+  std::byte* rest = nullptr;  // of the last span
+  std::int64_t rest_bytes = 0;
+  MemoryStats stats;
+};
+
+// Never destroyed: storages with static lifetime may end after it.
+Pool& pool() {
+  static Pool* p = new Pool;
+  return *p;
+}
+
+// A new block; null where the system has no more. The pool must be locked.
+std::byte* from_system(Pool& p, std::int64_t bytes) {
+  if (!kPooled) {
+    return static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<std::size_t>(bytes)));
+  }
+  if (bytes >= kLargeBlock) return map_span(bytes);
+  if (p.rest_bytes < bytes) {
+    std::byte* span = map_span(kSpan);
+    if (!span) return nullptr;
+    p.rest = span;
+    p.rest_bytes = kSpan;
+  }
+  std::byte* block = p.rest;
+  p.rest += bytes;
+  p.rest_bytes -= bytes;
+  return block;
+}
+
+// Gives a free block's memory back. True iff the block is gone; else its pages are, and it stays in
+// its list.
+bool to_system(std::byte* block, std::int64_t bytes) {
+  if (!kPooled) {
+    std::free(block);
+    return true;
+  }
+  if (bytes >= kLargeBlock) {
+    ::munmap(block, static_cast<std::size_t>(round_up(bytes, kPage)));
+    return true;
+  }
+  const auto begin = reinterpret_cast<std::uintptr_t>(block), end = begin + bytes;
+  const std::uintptr_t first = (begin + kPage - 1) / kPage * kPage, last = end / kPage * kPage;
+  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  return false;
+}
+
+std::int64_t bytes_of_class(int index) {
+  if (index < kSmallClasses) return std::max<std::int64_t>(index, 1) * kAlignment;
+  const int log = (index - kSmallClasses) / kSteps + 12, k = (index - kSmallClasses) % kSteps + 1;
+  return (std::int64_t{1} << log) + k * ((std::int64_t{1} << log) / kSteps);
+}
+
+// The pool must be locked.
+void release_free_blocks(Pool& p) {
+  for (int index = 0; index < kClasses; ++index) {
+    const std::int64_t bytes = bytes_of_class(index);
+    std::erase_if(p.free[static_cast<std::size_t>(index)], [&](std::byte* block) {
+      const bool gone = to_system(block, bytes);
+      if (gone) p.stats.cached_bytes -= bytes;
+      return gone;
+    });
+  }
+}
 
 }  // namespace
 
@@ -81,25 +166,21 @@ Ref<Storage> Storage::allocate(std::int64_t bytes) {
       p.stats.cached_bytes -= c.bytes;
     } else {
       ++p.stats.system_allocations;
+      data = from_system(p, c.bytes);
+      if (!data) {
+        release_free_blocks(p);  // of other sizes
+        data = from_system(p, c.bytes);
+      }
+      if (!data) {
+        throw Error::format(
+            "storage: the system has no {} bytes left ({} bytes live); use a smaller batch or "
+            "model",
+            c.bytes, p.stats.live_bytes);
+      }
     }
     p.stats.live_bytes += c.bytes;
     ++p.stats.live_storages;
     p.stats.peak_bytes = std::max(p.stats.peak_bytes, p.stats.live_bytes);
-  }
-  if (!data) {
-    data = from_system(c.bytes);
-    if (!data) {
-      release_cached_memory();  // free blocks of other sizes
-      data = from_system(c.bytes);
-    }
-    if (!data) {
-      const std::lock_guard lock(p.mutex);
-      p.stats.live_bytes -= c.bytes;
-      --p.stats.live_storages;
-      throw Error::format(
-          "storage: the system has no {} bytes left ({} bytes live); use a smaller batch or model",
-          c.bytes, p.stats.live_bytes);
-    }
   }
   Ref<Storage> storage(new Storage);
   storage->data_ = data;
@@ -148,11 +229,7 @@ void reset_peak_bytes() {
 
 void release_cached_memory() {
   const std::lock_guard lock(pool().mutex);
-  for (auto& list : pool().free) {
-    for (std::byte* block : list) std::free(block);
-    list.clear();
-  }
-  pool().stats.cached_bytes = 0;
+  release_free_blocks(pool());
 }
 
 }  // namespace norma

@@ -4,12 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/recycled.h"
 #include "core/ref.h"
 
 namespace norma {
 
 // A block of memory, 64-byte aligned, with a version that counts in-place changes.
-class Storage : public RefCounted<Storage> {
+class Storage : public RefCounted<Storage>, public Recycled {
  public:
   // A block of at least `bytes` from the pool; its content is undefined.
   [[nodiscard]] static Ref<Storage> allocate(std::int64_t bytes);

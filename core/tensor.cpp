@@ -116,25 +116,13 @@ Tensor Tensor::view(Ref<Storage> storage, std::int64_t offset_bytes, const Shape
   return make(std::move(storage), offset_bytes, shape, dtype);
 }
 
-const TensorImpl& Tensor::self() const {
-  require(defined(), "tensor: this handle is empty: no tensor was assigned to it");
-  return *impl_;
+void Tensor::throw_empty() {
+  throw Error("tensor: this handle is empty: no tensor was assigned to it");
 }
 
-const Shape& Tensor::shape() const { return self().shape; }
-std::int64_t Tensor::numel() const { return self().numel; }
-DType Tensor::dtype() const { return self().dtype; }
-
-const std::byte* Tensor::raw() const { return self().storage->data() + impl_->offset_bytes; }
-
-std::byte* Tensor::mutable_raw() {
-  self().storage->bump_version();
-  return impl_->storage->data() + impl_->offset_bytes;
-}
-
-void Tensor::check_type(DType expected) const {
-  require(dtype() == expected, "tensor: its elements are {}, but were asked for as {}",
-          name_of(dtype()), name_of(expected));
+void Tensor::throw_type(DType expected) const {
+  throw Error::format("tensor: its elements are {}, but were asked for as {}", name_of(dtype()),
+                      name_of(expected));
 }
 
 double Tensor::item() const {
@@ -184,8 +172,6 @@ void Tensor::copy_(const Tensor& source) {
   });
 }
 
-bool Tensor::requires_grad() const { return self().requires_grad || self().node; }
-
 Tensor& Tensor::set_requires_grad(bool on) {
   require(is_leaf(), "set_requires_grad: this tensor is the result of {}; detach() it first",
           self().node ? self().node->op->name : "");
@@ -195,12 +181,11 @@ Tensor& Tensor::set_requires_grad(bool on) {
   return *this;
 }
 
-bool Tensor::is_leaf() const { return !self().node; }
 Tensor Tensor::grad() const { return self().grad; }
 
 void Tensor::set_grad(Tensor grad) {
   require(!grad.defined() || grad.shape() == shape(), "set_grad: expected shape {}; got {}",
-          shape().to_string(), grad.defined() ? grad.shape().to_string() : "");
+          shape(), grad);
   require(!grad.defined() || grad.dtype() == dtype(), "set_grad: expected {}; got {}",
           name_of(dtype()), grad.defined() ? name_of(grad.dtype()) : "");
   impl_->grad = std::move(grad);
@@ -213,8 +198,8 @@ void Tensor::clear_grad() {
 
 void Tensor::set_grad_buffer(Tensor buffer) {
   require(buffer.shape() == shape() && buffer.dtype() == dtype(),
-          "set_grad_buffer: expected shape {} of {}; got {} of {}", shape().to_string(),
-          name_of(dtype()), buffer.shape(), name_of(buffer.dtype()));
+          "set_grad_buffer: expected shape {} of {}; got {} of {}", shape(), name_of(dtype()),
+          buffer.shape(), name_of(buffer.dtype()));
   impl_->grad_buffer = std::move(buffer);
 }
 
@@ -231,9 +216,5 @@ Tensor Tensor::clone() const {
 }
 
 void Tensor::backward() const { norma::backward(*this); }
-
-const Ref<Storage>& Tensor::storage() const { return self().storage; }
-std::int64_t Tensor::offset_bytes() const { return self().offset_bytes; }
-std::uint64_t Tensor::version() const { return self().storage->version(); }
 
 }  // namespace norma

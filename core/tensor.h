@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "core/dtype.h"
+#include "core/error.h"
+#include "core/recycled.h"
 #include "core/shape.h"
 #include "core/storage.h"
 
@@ -112,14 +114,23 @@ class Tensor {
   explicit Tensor(Ref<TensorImpl> impl);
 
  private:
-  void check_type(DType expected) const;
-  const TensorImpl& self() const;
+  void check_type(DType expected) const {
+    if (dtype() != expected) [[unlikely]]
+      throw_type(expected);
+  }
+  const TensorImpl& self() const {
+    if (!impl_) [[unlikely]]
+      throw_empty();
+    return *impl_;
+  }
+  [[noreturn]] static void throw_empty();
+  [[noreturn]] void throw_type(DType expected) const;
 
   Ref<TensorImpl> impl_;
 };
 
 // Insides of a tensor. Only autograd.cpp and tensor.cpp look here.
-struct TensorImpl : RefCounted<TensorImpl> {
+struct TensorImpl : RefCounted<TensorImpl>, Recycled {
   Ref<Storage> storage;
   std::int64_t offset_bytes = 0;
   std::int64_t numel = 0;
@@ -137,4 +148,28 @@ struct TensorImpl : RefCounted<TensorImpl> {
   ~TensorImpl();
 };
 
+inline const Shape& Tensor::shape() const { return self().shape; }
+inline std::int64_t Tensor::numel() const { return self().numel; }
+inline DType Tensor::dtype() const { return self().dtype; }
+inline const std::byte* Tensor::raw() const { return self().storage->data() + impl_->offset_bytes; }
+inline std::byte* Tensor::mutable_raw() {
+  self().storage->bump_version();
+  return impl_->storage->data() + impl_->offset_bytes;
+}
+inline bool Tensor::is_leaf() const { return !self().node; }
+inline bool Tensor::requires_grad() const { return self().requires_grad || impl_->node; }
+inline const Ref<Storage>& Tensor::storage() const { return self().storage; }
+inline std::int64_t Tensor::offset_bytes() const { return self().offset_bytes; }
+inline std::uint64_t Tensor::version() const { return self().storage->version(); }
+
 }  // namespace norma
+
+// In messages: the shape, or "none" for an empty handle. Made only where the message is.
+template <>
+struct fmt::formatter<norma::Tensor> : fmt::formatter<std::string> {
+  template <class Context>
+  auto format(const norma::Tensor& x, Context& context) const {
+    return fmt::formatter<std::string>::format(x.defined() ? x.shape().to_string() : "none",
+                                               context);
+  }
+};

@@ -28,8 +28,7 @@ LayerNorm::LayerNorm(const LayerNormConfig& config, const Scope& scope, const Si
           in.shape, rank);
   const Shape shape = in.shape.sub(rank - axes_, rank);
   require(config.shape.empty() || shape == Shape(config.shape),
-          "layer_norm: expected an input that ends in {}; got {}", Shape(config.shape).to_string(),
-          in.shape);
+          "layer_norm: expected an input that ends in {}; got {}", Shape(config.shape), in.shape);
   if (!config.affine) return;
   weight_ = parameter(scope, "weight", shape, {.role = ParameterKind::constant, .value = 1});
   if (config.bias) {

@@ -96,12 +96,11 @@ void attention_backward(BackwardContext& ctx) {
 }
 
 void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
-  const auto text = [](const Tensor& t) { return t.defined() ? t.shape().to_string() : "none"; };
   require(q.defined() && k.defined() && v.defined() && q.shape().rank() == 4 &&
               k.shape().rank() == 4 && k.shape() == v.shape() && q.shape()[0] == k.shape()[0] &&
               q.shape()[3] == k.shape()[3],
-          "attention: expected q (B, T, H, D), and k and v (B, S, H', D); got q {}, k {}, v {}",
-          text(q), text(k), text(v));
+          "attention: expected q (B, T, H, D), and k and v (B, S, H', D); got q {}, k {}, v {}", q,
+          k, v);
   require(is_floating(q.dtype()) && q.dtype() == k.dtype() && q.dtype() == v.dtype(),
           "attention: q, k and v must have one floating type; got {}, {} and {}",
           name_of(q.dtype()), name_of(k.dtype()), name_of(v.dtype()));
@@ -112,10 +111,10 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOpt
   require(!o.mask.defined() || (o.mask.dtype() == DType::u8 && o.mask.shape() == mask),
           "attention: mask must have shape {} and type u8 (1: the key counts); got {} of {}; what "
           "is added to the logits goes into bias",
-          mask.to_string(), text(o.mask), o.mask.defined() ? name_of(o.mask.dtype()) : "none");
+          mask, o.mask, o.mask.defined() ? name_of(o.mask.dtype()) : "none");
   require(!o.bias.defined() || (o.bias.dtype() == q.dtype() && o.bias.shape() == bias),
-          "attention: bias must have shape {} and the type of q; got {} of {}", bias.to_string(),
-          text(o.bias), o.bias.defined() ? name_of(o.bias.dtype()) : "none");
+          "attention: bias must have shape {} and the type of q; got {} of {}", bias, o.bias,
+          o.bias.defined() ? name_of(o.bias.dtype()) : "none");
   require(o.dropout >= 0 && o.dropout <= 1, "attention: dropout must lie in [0, 1]; got {}",
           o.dropout);
   require(o.softcap >= 0 && std::isfinite(o.softcap),

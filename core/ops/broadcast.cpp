@@ -63,7 +63,7 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
 Tensor sum_to(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape) return x;
   require(broadcast_shapes("sum_to", x.shape(), shape) == x.shape(),
-          "sum_to: expected a shape that broadcasts to {}; got {}", x.shape().to_string(), shape);
+          "sum_to: expected a shape that broadcasts to {}; got {}", x.shape(), shape);
   if (is_half(x.dtype())) return to(sum_to(to(x, DType::f32), shape), x.dtype());
   const Tensor sums = dispatch_compute(x.dtype(), "sum_to",
                                        [&]<class T>() { return sum_runs<T>(x.detach(), shape); });

@@ -90,8 +90,8 @@ void check_inputs(const char* op, const char* axes, int rank, const char* kernel
   require(outputs % groups == 0, "{}: groups must divide the outputs of weight {}; got {}", op,
           weight.shape(), groups);
   require(!bias.defined() || bias.shape() == Shape{outputs},
-          "{}: bias must have shape ({}), for weight {}; got {}", op, outputs,
-          weight.shape().to_string(), bias.defined() ? bias.shape().to_string() : "none");
+          "{}: bias must have shape ({}), for weight {}; got {}", op, outputs, weight.shape(),
+          bias);
   require(is_floating(x.dtype()) && weight.dtype() == x.dtype() &&
               (!bias.defined() || bias.dtype() == x.dtype()),
           "{}: x, weight and bias must have one floating type; got {}, {} and {}; convert with "

@@ -67,7 +67,7 @@ enum class Over : bool { sum, mean };
 CrossEntropySum apply(const Tensor& logits, const Tensor& targets,
                       const CrossEntropyOptions& options, Over over) {
   require(logits.rank() > 0 && logits.size(-1) > 0,
-          "cross_entropy: expected logits of (..., classes); got {}", logits.shape().to_string());
+          "cross_entropy: expected logits of (..., classes); got {}", logits.shape());
   require(targets.shape() == logits.shape().sub(0, logits.rank() - 1),
           "cross_entropy: expected targets of shape {}, that of the logits {} without the classes; "
           "got {}",

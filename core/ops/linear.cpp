@@ -105,8 +105,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, LinearO
           x.shape(), weight.shape());
   const std::int64_t out = weight.size(0);
   require(!bias.defined() || bias.shape() == Shape{out},
-          "linear: bias must have shape ({}), for weight {}; got {}", out,
-          weight.shape().to_string(), bias.defined() ? bias.shape().to_string() : "none");
+          "linear: bias must have shape ({}), for weight {}; got {}", out, weight.shape(), bias);
   const DType dtype = x.dtype();
   require(
       weight.dtype() == dtype && (!bias.defined() || bias.dtype() == dtype) && is_floating(dtype),

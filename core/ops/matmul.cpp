@@ -65,9 +65,8 @@ Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options) {
                      .transpose_a = ta,
                      .transpose_b = tb};
   require(b.size(tb ? -1 : -2) == p.k,
-          "matmul: the inner sizes must agree; got {} of a {}{} and {} of b {}{}", p.k,
-          a.shape().to_string(), ta ? " transposed" : "", b.size(tb ? -1 : -2),
-          b.shape().to_string(), tb ? " transposed" : "");
+          "matmul: the inner sizes must agree; got {} of a {}{} and {} of b {}{}", p.k, a.shape(),
+          ta ? " transposed" : "", b.size(tb ? -1 : -2), b.shape(), tb ? " transposed" : "");
   if (is_half(a.dtype())) {
     return to(matmul(to(a, DType::f32), to(b, DType::f32), options), a.dtype());
   }

@@ -150,8 +150,7 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
                   LayerNormOptions options) {
   const int rank = x.shape().rank();
   require(options.axes >= 1 && options.axes <= rank,
-          "layer_norm: expected 1 to {} axes of x {}; got {}", rank, x.shape().to_string(),
-          options.axes);
+          "layer_norm: expected 1 to {} axes of x {}; got {}", rank, x.shape(), options.axes);
   const Shape normalised = x.shape().sub(rank - options.axes, rank);
   check_affine("layer_norm", "weight", weight, normalised, x);
   check_affine("layer_norm", "bias", bias, normalised, x);

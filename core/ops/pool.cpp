@@ -123,7 +123,7 @@ PoolAttrs check_windows(const char* op, const Tensor& x, Extent kernel,
           to_string(padding));
   const Extent out = window_counts(op, {x.size(2), x.size(3)}, kernel, stride, padding, 1);
   require(x.size(2) * x.size(3) <= std::numeric_limits<std::int32_t>::max(),
-          "{}: expected an image of less than 2^31 pixels; got {}", op, x.shape().to_string());
+          "{}: expected an image of less than 2^31 pixels; got {}", op, x.shape());
   return {.sizes = {.planes = x.size(0) * x.size(1),
                     .h = x.size(2),
                     .w = x.size(3),

@@ -66,7 +66,7 @@ Tensor kept(const BackwardContext& ctx, const Tensor& t, AxisMask mask) {
 
 void require_elements(const char* op, const Tensor& x, AxisMask mask) {
   require(reduced_count(x.shape(), mask) > 0,
-          "{}: expected at least one element to reduce; got shape {}", op, x.shape().to_string());
+          "{}: expected at least one element to reduce; got shape {}", op, x.shape());
 }
 
 // Computes a half type in f32 and rounds once. The casts are recorded.

@@ -34,8 +34,7 @@ const OpInfo rope_op{"rope", rope_backward};
 
 Tensor rope(const Tensor& x, RopeOptions options) {
   require(x.defined() && x.shape().rank() == 4 && is_floating(x.dtype()),
-          "rope: expected a floating x (B, T, H, D); got {}",
-          x.defined() ? x.shape().to_string() : "none");
+          "rope: expected a floating x (B, T, H, D); got {}", x);
   require(x.shape()[3] % 2 == 0, "rope: the width of a head must be even; got {} in x {}",
           x.shape()[3], x.shape());
   require(options.base > 0 && std::isfinite(options.base), "rope: base must be above 0; got {}",

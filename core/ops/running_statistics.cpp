@@ -12,9 +12,8 @@ void check_running_statistics(const char* op, const RunningStatistics& stats, st
   const Shape expected{channels};
   const auto check = [&](const char* name, const Tensor& t) {
     require(t.defined() && t.shape() == expected && t.dtype() == dtype,
-            "{}: {} must have shape {} and type {}; got {} and {}", op, name, expected.to_string(),
-            name_of(dtype), t.defined() ? t.shape().to_string() : "none",
-            t.defined() ? name_of(t.dtype()) : "none");
+            "{}: {} must have shape {} and type {}; got {} and {}", op, name, expected,
+            name_of(dtype), t, t.defined() ? name_of(t.dtype()) : "none");
   };
   check("running_mean", stats.mean);
   check("running_var", stats.var);
