@@ -11,7 +11,9 @@ namespace norma {
 
 class TemporaryFolder {
  public:
-  TemporaryFolder() : path_((std::filesystem::temp_directory_path() / "norma-XXXXXX").string()) {
+  TemporaryFolder() : TemporaryFolder(std::filesystem::temp_directory_path()) {}
+  explicit TemporaryFolder(const std::filesystem::path& parent)
+      : path_((parent / "norma-XXXXXX").string()) {
     if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error("no folder " + path_);
   }
   ~TemporaryFolder() {
