@@ -80,7 +80,11 @@ Layers::Layers(Built built, const Scope& scope)
 
 Tensor Layers::forward(const Tensor& x, const Forward& pass) {
   Tensor y = x;
-  for (const LayerPtr& layer : layers_) y = layer->forward(y, pass);
+  const bool observed = pass.observer && path().empty();  // the model itself, not a part of it
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    y = layers_[i]->forward(y, pass);
+    if (observed) pass.observer->stream(fmt::format("layers.{}", i), y);
+  }
   return y;
 }
 

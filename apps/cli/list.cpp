@@ -13,7 +13,7 @@ void print_family(const config::FamilyType& family) {
   std::size_t width = 0;
   for (const auto& member : family.members()) width = std::max(width, member.type.size());
   for (const auto& member : family.members()) {
-    fmt::print("  {:<{}}  {}\n", member.type, width, member.doc);
+    fmt::print("  {:<{}}  {} [{}]\n", member.type, width, member.doc, member.source);
   }
 }
 

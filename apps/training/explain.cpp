@@ -62,6 +62,11 @@ std::vector<std::string> told_once(const TransformerConfig& config, const F& tex
   return texts;
 }
 
+const char* sees(TransformerKind kind) {
+  if (kind == TransformerKind::encoder) return "all tokens seen";
+  return kind == TransformerKind::decoder ? "causal" : "causal in the decoder";
+}
+
 std::string explain_transformer(const TransformerConfig& c) {
   std::string text;
   add(text, "formula", "x <- N_post(alpha x + beta N_out(F(N_in(x))))");
@@ -85,8 +90,7 @@ std::string explain_transformer(const TransformerConfig& c) {
   const std::int64_t head = c.head_width.value_or(c.width / c.heads);
   add(text, "attention",
       fmt::format("{} heads of {}, {} key-value heads, {}, position {}", c.heads, head, kv,
-                  c.kind == TransformerKind::encoder ? "all tokens seen" : "causal",
-                  c.position.type()));
+                  sees(c.kind), c.position.type()));
   add(text, "ffn",
       fmt::format("{} -> {} -> {}, {}", c.width, c.hidden_width(), c.width, c.activation.type()));
   add(text, "head", c.tied ? "the transposed table of tokens" : "a product of its own");
