@@ -1,20 +1,24 @@
-// The formulas that `norma explain` prints, evaluated by layers one by one, give what runs.
+// The formulas that `norma explain` prints, evaluated by plain ops, give what runs.
 #include "models/formula.h"
 
 #include <cctype>
+#include <cmath>
 #include <functional>
 #include <map>
 
 #include "core/ops/arithmetic.h"
 #include "core/ops/indexing.h"
-#include "core/ops/linear.h"
+#include "core/ops/math.h"
+#include "core/ops/matmul.h"
+#include "core/ops/movement.h"
+#include "core/ops/reduce.h"
 #include "models/transformer.h"
 #include "tests/support/op_case.h"
 
 namespace norma::test {
 namespace {
 
-constexpr std::int64_t kWidth = 8, kLength = 5, kSourceLength = 7, kVocab = 11;
+constexpr std::int64_t kWidth = 8, kHeads = 2, kLength = 5, kSourceLength = 7, kVocab = 11;
 
 // Reads "x = N_post(2 x + ffn(x)); ..." and computes it. Statement: NAME = SUM; sum: product
 // {+ product}; product: factors side by side; factor: a number, NAME, or NAME(SUM).
@@ -88,7 +92,7 @@ TransformerConfig small(const PlacementConfig& placement, TransformerKind kind) 
   c.kind = kind;
   c.layers = 4;  // of which `mix` makes one post
   c.width = kWidth;
-  c.heads = 2;
+  c.heads = kHeads;
   c.hidden = 12;
   c.norm = LayerNormConfig{};
   c.placement = placement;
@@ -110,7 +114,7 @@ Tensor ids(std::int64_t length, std::uint64_t seed) {
   return Tensor::from_ids(Shape{2, length}, values);
 }
 
-// A model in words: layers of its own, with the values of `state`, and the printed formulas.
+// A model in words: the printed formulas, with norms, attention and feed-forward from plain ops.
 class ByFormula {
  public:
   ByFormula(const TransformerConfig& config, std::vector<NamedTensor> state)
@@ -119,87 +123,85 @@ class ByFormula {
   Tensor logits(const Tensor& ids, const Tensor& source) {
     if (source.defined()) memory_ = stack(Side::encoder, "encoder.", source);
     const Side side = source.defined() ? Side::decoder : Side::only;
-    return linear(stack(side, source.defined() ? "decoder." : "", ids), value("head.weight"));
+    const Tensor x = stack(side, source.defined() ? "decoder." : "", ids);
+    return matmul(x, transpose(value("head.weight")));
   }
 
  private:
+  bool has(const std::string& name) const { return find_tensor(state_, name) != nullptr; }
   const Tensor& value(const std::string& name) const { return find_tensor(state_, name)->tensor; }
 
-  // The layer with the values that `state` has under `prefix`, as a function.
-  template <class L>
-  std::function<Tensor(const Tensor&)> function(std::shared_ptr<L> layer,
-                                                const std::string& prefix) const {
-    std::vector<NamedTensor> part;
-    for (const NamedTensor& t : state_) {
-      if (t.name.starts_with(prefix + ".")) {
-        part.push_back({t.name.substr(prefix.size() + 1), t.tensor});
-      }
+  Tensor product(const Tensor& x, const std::string& name) const {
+    return matmul(x, transpose(value(name + ".weight"))) + value(name + ".bias");
+  }
+  Tensor layer_norm(const Tensor& x, const std::string& name) const {
+    const Tensor c = x - mean(x, {-1}, Keep::yes);
+    const Tensor v = mean(c * c, {-1}, Keep::yes);
+    return c / sqrt(v + 1e-5) * value(name + ".weight") + value(name + ".bias");
+  }
+  Tensor feed_forward(const Tensor& x, const std::string& name) const {
+    const Tensor h = product(x, name + ".up");
+    return product(h * (erf(h * std::sqrt(0.5)) + 1.0) * 0.5, name + ".down");
+  }
+  // (B, T, C) as (B, heads, T, C / heads), with RMSNorm on each head where there is one.
+  Tensor heads(const Tensor& x, const std::string& norm) const {
+    Tensor h = reshape(x, Shape{x.size(0), x.size(1), kHeads, kWidth / kHeads});
+    if (has(norm + ".weight")) {
+      h = h / sqrt(mean(h * h, {-1}, Keep::yes) + 1e-6) * value(norm + ".weight");
     }
-    layer->load_state_dict(part);
-    return [this, layer](const Tensor& x) {
-      Forward pass;
-      pass.memory = memory_;
-      return layer->forward(x, pass);
+    return permute(h, {0, 2, 1, 3});
+  }
+  Tensor attention(const Tensor& x, const Tensor& from, bool causal, const std::string& n) const {
+    const Tensor q = heads(product(x, n + ".q"), n + ".q_norm");
+    const Tensor k = heads(product(from, n + ".k"), n + ".k_norm");
+    const Tensor v = heads(product(from, n + ".v"), n + ".v_norm");
+    Tensor weights = exp(matmul(q, transpose(k)) / std::sqrt(double{kWidth / kHeads}));
+    if (causal) {
+      const std::int64_t length = x.size(1);
+      std::vector<double> seen(static_cast<std::size_t>(length * length));
+      for (std::int64_t i = 0; i < length; ++i) {
+        for (std::int64_t j = 0; j <= i; ++j) seen[static_cast<std::size_t>(i * length + j)] = 1;
+      }
+      weights = weights * Tensor::from(Shape{length, length}, seen, DType::f64);
+    }
+    const Tensor y = matmul(weights / sum(weights, {-1}, Keep::yes), v);
+    return product(reshape(permute(y, {0, 2, 1, 3}), x.shape()), n + ".out");
+  }
+
+  // What the names in the formula of a branch stand for.
+  void define(Evaluator& e, Side side, const std::string& prefix, const std::string& branch) {
+    const std::string name = prefix + branch;
+    const auto norm = [&](const char* place, const std::string& layer) {
+      e.functions.erase(place);
+      if (!has(layer + ".weight")) return;
+      e.functions[place] = [=, this](const Tensor& x) { return layer_norm(x, layer); };
+    };
+    norm("N_in", name + "_norm");
+    norm("N_out", name + "_out_norm");
+    norm("N_post", name + "_post_norm");
+    for (const char* factor : {"beta", "omega"}) {
+      if (has(name + "_" + factor)) e.values[factor] = value(name + "_" + factor);
+    }
+    e.functions[branch] = [=, this](const Tensor& x) {
+      if (branch == "ffn") return feed_forward(x, name);
+      const bool cross = branch == "cross_attention";
+      return attention(x, cross ? memory_ : x, !cross && config_.causal(side), name);
     };
   }
 
   Tensor stack(Side side, const std::string& prefix, const Tensor& ids) {
-    const Scope scope(1, TorchInit{}, DType::f64);
-    Signature in{.shape = Shape{ids.size(1), kWidth}};
-    in.features_last = true;
-    const auto norm = [&](const std::string& name) {
-      return function(std::shared_ptr<Layer>(NormConfig(LayerNormConfig{}).build(scope, in)), name);
-    };
     Evaluator e;
     e.values["x"] = embedding(value("tokens.weight"), ids);
-    const auto run = [&](const std::vector<Formula>& formulas, const std::string& block) {
-      for (const Formula& f : formulas) {
-        const std::string name = prefix + block + f.branch;
-        if (!f.branch.empty()) {
-          for (const auto& [place, key] :
-               {std::pair{"N_in", "_norm"}, std::pair{"N_out", "_out_norm"},
-                std::pair{"N_post", "_post_norm"}}) {
-            if (find_tensor(state_, name + key + ".weight")) e.functions[place] = norm(name + key);
-          }
-          for (const char* factor : {"beta", "omega"}) {
-            if (const auto* t = find_tensor(state_, name + "_" + factor))
-              e.values[factor] = t->tensor;
-          }
-          e.functions[f.branch] = branch_function(side, f.branch, name, in);
-        }
+    for (const Formula& f : start_formulas(config_, side)) e.run(f.text);
+    for (std::int64_t i = 0; i < config_.blocks(side); ++i) {
+      for (const Formula& f : block_formulas(config_, side, i, 17)) {
+        if (!f.branch.empty()) define(e, side, fmt::format("{}blocks.{}.", prefix, i), f.branch);
         e.run(f.text);
       }
-    };
-    run(start_formulas(config_, side), "");
-    for (std::int64_t i = 0; i < config_.blocks(side); ++i) {
-      run(block_formulas(config_, side, i, 17), fmt::format("blocks.{}.", i));
     }
-    if (find_tensor(state_, prefix + "norm.weight")) e.functions["N"] = norm(prefix + "norm");
-    run(end_formulas(config_, side), "");
+    e.functions["N"] = [&](const Tensor& x) { return layer_norm(x, prefix + "norm"); };
+    for (const Formula& f : end_formulas(config_, side)) e.run(f.text);
     return e.values["x"];
-  }
-
-  std::function<Tensor(const Tensor&)> branch_function(Side side, const std::string& branch,
-                                                       const std::string& name,
-                                                       const Signature& in) const {
-    const Scope scope(1, TorchInit{}, DType::f64);
-    if (branch == "ffn") {
-      return function(std::make_shared<FeedForward>(FeedForward::Options{.hidden = 12}, scope, in),
-                      name);
-    }
-    AttentionConfig attention;
-    attention.heads = 2;
-    AttentionParts parts;
-    if (branch == "cross_attention") {
-      parts.memory = Shape{kSourceLength, kWidth};
-    } else {
-      attention.causal = config_.causal(side);
-    }
-    if (config_.placement_of(side, 0).template get_if<HybridPlacement>()) {
-      attention.qk_norm = QkNormConfig{};
-      parts.value_norm = true;
-    }
-    return function(std::make_shared<Attention>(attention, scope, in, parts), name);
   }
 
   TransformerConfig config_;
@@ -214,7 +216,7 @@ std::string difference(const TransformerConfig& config, const TransformerConfig&
   const NoGrad off;
   std::uint64_t seed = 10;
   for (const NamedParameter& p : model->named_parameters()) {
-    Tensor(p.tensor).copy_(random_tensor(p.tensor.shape(), ++seed));
+    Tensor(p.tensor).copy_(random_tensor(p.tensor.shape(), ++seed, DType::f64, -0.5, 0.5));
   }
   Forward pass;
   if (two) pass.source = ids(kSourceLength, 2);
