@@ -45,7 +45,8 @@ class Evaluator {
   Value call(const Node& node) {
     Value result{node.truth, true, {}, false};
     for (std::size_t seed = 0; seed < seeds_; ++seed) {
-      result.values.push_back(measured_(*node.measure, node.arm, seed, node.parameters));
+      result.values.push_back(
+          measured_(*node.measure, node.arm, seed, {node.text_argument, node.numbers}));
       result.missing = result.missing || std::isnan(result.values.back());
     }
     if (evidence_ && std::none_of(evidence_->begin(), evidence_->end(),

@@ -37,7 +37,7 @@ struct Scope {
 
 // Where evaluation finds a measure's value for the run of an arm and a seed (by index).
 using MeasureValue = std::function<double(const Measure& measure, std::size_t arm, std::size_t seed,
-                                          std::span<const double> parameters)>;
+                                          const MeasureArguments& arguments)>;
 
 // One number, or one a seed. Yes and no are 1 and 0.
 struct Value {

@@ -11,7 +11,7 @@ namespace norma::study {
 
 enum class Op {
   number,   // `number`
-  measure,  // `measure` of `arm` with `parameters`
+  measure,  // `measure` of `arm`, with a text and numbers
   negate,
   logical_not,
   log,
@@ -51,7 +51,8 @@ struct Expression::Node {
   double number = 0;
   const Measure* measure = nullptr;
   std::size_t arm = 0;
-  std::vector<double> parameters;
+  std::string text_argument;  // of a measure call: what it is given behind the arm
+  std::vector<double> numbers;
   std::string text;  // of a measure call, as it was written
 };
 

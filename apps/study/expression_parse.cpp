@@ -198,7 +198,8 @@ class Parser {
     same->number = node.number;
     same->measure = node.measure;
     same->arm = node.arm;
-    same->parameters = node.parameters;
+    same->text_argument = node.text_argument;
+    same->numbers = node.numbers;
     same->text = node.text;
     for (const NodePtr& child : node.children) same->children.push_back(copy(*child));
     return same;
@@ -361,24 +362,32 @@ class Parser {
 
   NodePtr call_measure(const Measure& measure, std::vector<Argument> arguments, std::size_t begin,
                        std::string written) const {
-    std::string arm;
     NodePtr node = make(Op::measure, measure.truth, {});
+    std::vector<std::string> texts;
     for (const Argument& a : arguments) {
-      if (a.is_text && node->parameters.empty()) {
-        arm += (arm.empty() ? "" : ", ") + a.text;
+      if (a.is_text && node->numbers.empty()) {
+        texts.push_back(a.text);
       } else if (!a.is_text && a.value->op == Op::number) {
-        node->parameters.push_back(a.value->number);
+        node->numbers.push_back(a.value->number);
       } else {
-        fail(a.at, fmt::format("{} expects the name of an arm in quotes{}", measure.name,
-                               measure.parameters > 0 ? ", then a number" : ""));
+        fail(a.at, fmt::format("{} expects the name of an arm in quotes{}{}", measure.name,
+                               measure.text ? ", then a text in quotes" : "",
+                               measure.numbers > 0 ? ", then a number" : ""));
       }
     }
-    if (arm.empty())
-      fail(begin, fmt::format("{} expects the name of an arm in quotes", measure.name));
-    if (node->parameters.size() != measure.parameters) {
-      fail(begin, fmt::format("{} expects {} number{} behind the arm; got {}", measure.name,
-                              measure.parameters, measure.parameters == 1 ? "" : "s",
-                              node->parameters.size()));
+    if (texts.size() < (measure.text ? 2 : 1)) {
+      fail(begin, fmt::format("{} expects the name of an arm in quotes{}", measure.name,
+                              measure.text ? ", then a text in quotes" : ""));
+    }
+    if (measure.text) {
+      node->text_argument = texts.back();
+      texts.pop_back();
+    }
+    const std::string arm = fmt::format("{}", fmt::join(texts, ", "));
+    if (node->numbers.size() != measure.numbers) {
+      fail(begin,
+           fmt::format("{} expects {} number{} behind the arm; got {}", measure.name,
+                       measure.numbers, measure.numbers == 1 ? "" : "s", node->numbers.size()));
     }
     const auto found = std::find(scope_.arms.begin(), scope_.arms.end(), arm);
     if (found == scope_.arms.end()) {

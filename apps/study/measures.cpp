@@ -6,7 +6,7 @@
 namespace norma::study {
 namespace {
 
-using Numbers = std::span<const double>;
+using Arguments = const MeasureArguments&;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Mean of the losses in [begin, begin + kLossWindow); infinite where one is not finite.
@@ -17,14 +17,14 @@ double mean_loss(const std::vector<TrainPoint>& train, std::size_t begin) {
   return std::isfinite(sum) ? sum / static_cast<double>(n) : kInfinity;
 }
 
-double final_loss(const RunRecord& run, Numbers) {
+double final_loss(const RunRecord& run, Arguments) {
   if (run.outcome == Outcome::diverged) return kInfinity;
   if (run.train.empty()) return kMissing;
   const std::size_t n = run.train.size();
   return mean_loss(run.train, n - std::min(n, kLossWindow));
 }
 
-double best_loss(const RunRecord& run, Numbers) {
+double best_loss(const RunRecord& run, Arguments) {
   if (run.train.empty()) return kMissing;
   double best = kInfinity;
   const std::size_t n = run.train.size();
@@ -41,53 +41,74 @@ const TrainPoint* point_at(const RunRecord& run, double step) {
   return nullptr;
 }
 
-double loss_at(const RunRecord& run, Numbers numbers) {
-  const TrainPoint* point = point_at(run, numbers[0]);
+double loss_at(const RunRecord& run, Arguments given) {
+  const TrainPoint* point = point_at(run, given.numbers[0]);
   if (!point) return run.outcome == Outcome::diverged ? kInfinity : kMissing;
   return std::isfinite(point->loss) ? point->loss : kInfinity;
 }
 
-double grad_norm_at(const RunRecord& run, Numbers numbers) {
-  const TrainPoint* point = point_at(run, numbers[0]);
+double grad_norm_at(const RunRecord& run, Arguments given) {
+  const TrainPoint* point = point_at(run, given.numbers[0]);
   if (!point) return run.outcome == Outcome::diverged ? kInfinity : kMissing;
   return std::isfinite(point->grad_norm) ? point->grad_norm : kInfinity;
 }
 
-double last_evaluation(const RunRecord& run, Numbers) {
+double last_evaluation(const RunRecord& run, Arguments) {
   if (run.outcome == Outcome::diverged) return kInfinity;
   if (run.evaluations.empty()) return kMissing;
   const double loss = run.evaluations.back().loss;
   return std::isfinite(loss) ? loss : kInfinity;
 }
 
-double last_accuracy(const RunRecord& run, Numbers) {
+double last_accuracy(const RunRecord& run, Arguments) {
   if (run.evaluations.empty()) return kMissing;
   return run.evaluations.back().accuracy.value_or(kMissing);
 }
 
-double seconds_of(const RunRecord& run, Numbers) { return run.seconds; }
+double seconds_of(const RunRecord& run, Arguments) { return run.seconds; }
 
-double has_diverged(const RunRecord& run, Numbers) {
+double has_diverged(const RunRecord& run, Arguments) {
   return run.outcome == Outcome::diverged ? 1 : 0;
 }
 
+double probed(const RunRecord& run, Arguments given) {
+  for (const ProbePoint& p : run.probes) {
+    if (static_cast<double>(p.step) == given.numbers[0]) return probe_value(p.values, given.text);
+  }
+  return kMissing;
+}
+
 constexpr Measure kMeasures[] = {
-    {"final", "mean of the last 10 training losses on record; infinite for a diverged run", false,
-     0, final_loss},
-    {"best", "lowest mean of 10 training losses in a row", false, 0, best_loss},
-    {"loss", "training loss at the given step", false, 1, loss_at},
-    {"grad_norm", "norm of the whole gradient at the given step", false, 1, grad_norm_at},
-    {"eval", "loss of the last evaluation; infinite for a diverged run", false, 0, last_evaluation},
-    {"accuracy", "accuracy of the last evaluation", false, 0, last_accuracy},
-    {"seconds", "time that the run took", false, 0, seconds_of},
-    {"diverged", "whether the run was stopped since it was not finite", true, 0, has_diverged},
+    {.name = "final",
+     .doc = "mean of the last 10 training losses on record; infinite for a diverged run",
+     .value = final_loss},
+    {.name = "best", .doc = "lowest mean of 10 training losses in a row", .value = best_loss},
+    {.name = "loss", .doc = "training loss at the given step", .numbers = 1, .value = loss_at},
+    {.name = "grad_norm",
+     .doc = "norm of the whole gradient at the given step",
+     .numbers = 1,
+     .value = grad_norm_at},
+    {.name = "eval",
+     .doc = "loss of the last evaluation; infinite for a diverged run",
+     .value = last_evaluation},
+    {.name = "accuracy", .doc = "accuracy of the last evaluation", .value = last_accuracy},
+    {.name = "seconds", .doc = "time that the run took", .value = seconds_of},
+    {.name = "diverged",
+     .doc = "whether the run was stopped since it was not finite",
+     .truth = true,
+     .value = has_diverged},
+    {.name = "probe",
+     .doc = "what the probe after the given step (0: at the start) found under the given name",
+     .text = true,
+     .numbers = 1,
+     .value = probed},
 };
 
 }  // namespace
 
-double Measure::of(const RunRecord& run, Numbers numbers) const {
+double Measure::of(const RunRecord& run, Arguments arguments) const {
   if (run.outcome == Outcome::failed || run.outcome == Outcome::missing) return kMissing;
-  return value(run, numbers);
+  return value(run, arguments);
 }
 
 std::span<const Measure> measures() { return kMeasures; }

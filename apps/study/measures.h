@@ -14,15 +14,22 @@ namespace norma::study {
 // Losses at the end of a run that `final` averages, and that `best` averages anywhere.
 constexpr std::size_t kLossWindow = 10;
 
+// What a call gives a measure besides the arm: probe("pre", "grad.whole", 0) a text and a number.
+struct MeasureArguments {
+  std::string_view text = {};
+  std::span<const double> numbers = {};
+};
+
 struct Measure {
   std::string_view name;
   std::string_view doc;
-  bool truth;              // true iff it is a yes or no (1 or 0), not a number
-  std::size_t parameters;  // numbers that it takes behind the arm
-  double (*value)(const RunRecord& run, std::span<const double> parameters);
+  bool truth = false;       // true iff it is a yes or no (1 or 0), not a number
+  bool text = false;        // true iff it takes a text behind the arm
+  std::size_t numbers = 0;  // numbers that it takes behind that
+  double (*value)(const RunRecord& run, const MeasureArguments& arguments) = nullptr;
 
   // The value of a run: of one that failed or is missing always kMissing.
-  [[nodiscard]] double of(const RunRecord& run, std::span<const double> numbers = {}) const;
+  [[nodiscard]] double of(const RunRecord& run, const MeasureArguments& arguments = {}) const;
 };
 
 [[nodiscard]] std::span<const Measure> measures();

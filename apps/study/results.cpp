@@ -58,8 +58,8 @@ bool StudyResults::as_expected() const {
 StudyResults judge(const Plan& plan, std::vector<RunRecord> runs) {
   StudyResults results{&plan, std::move(runs), {}};
   const MeasureValue measured = [&](const Measure& measure, std::size_t arm, std::size_t seed,
-                                    std::span<const double> parameters) {
-    return measure.of(results.run(arm, seed), parameters);
+                                    const MeasureArguments& arguments) {
+    return measure.of(results.run(arm, seed), arguments);
   };
   for (const CompiledClaim& claim : plan.claims) {
     ClaimResult result{&claim.config, std::nullopt, {}};

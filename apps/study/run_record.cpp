@@ -46,6 +46,12 @@ RunRecord read_run(const std::string& folder) {
       EvalPoint point{step, record.value("split", std::string()), number_at(record, "loss"), {}};
       if (record.contains("accuracy")) point.accuracy = number_at(record, "accuracy");
       result.evaluations.push_back(std::move(point));
+    } else if (kind == "probe") {
+      ProbePoint point{step, {}};
+      for (const auto& [name, value] : record.items()) {
+        if (name != "kind" && name != "step") point.values.emplace_back(name, number_of(value));
+      }
+      result.probes.push_back(std::move(point));
     }
   }
   return result;

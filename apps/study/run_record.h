@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "apps/training/probe.h"
+
 namespace norma::study {
 
 constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
@@ -31,11 +33,18 @@ enum class Outcome { completed, diverged, failed, missing };
 // The inverse; an unknown name is `missing`.
 [[nodiscard]] Outcome outcome_of(const std::string& name);
 
+// What a probe found; see Note [Names of probe values].
+struct ProbePoint {
+  std::int64_t step = 0;
+  ProbeValues values;
+};
+
 struct RunRecord {
   Outcome outcome = Outcome::missing;
   std::string reason;  // of a run that diverged or failed
   std::vector<TrainPoint> train;
   std::vector<EvalPoint> evaluations;
+  std::vector<ProbePoint> probes;
   double seconds = kMissing;
 };
 

@@ -113,7 +113,7 @@ void StudyConfig::check(Problems& problems, const std::string& path) const {
     if (!measure) {
       problems.add(join(join(path, "measures"), i), "unknown measure \"{}\"{}", measures[i],
                    name_hint(measures[i], measure_names()));
-    } else if (measure->parameters > 0) {
+    } else if (measure->text || measure->numbers > 0) {
       problems.add(join(join(path, "measures"), i), "{} needs a step, and is for claims alone",
                    measures[i]);
     }

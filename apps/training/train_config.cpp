@@ -36,7 +36,10 @@ Fields TrainConfig::fields() {
       field("log_every", &TrainConfig::log_every, "Steps between records of the training loss.",
             at_least(1)),
       field("probe_every", &TrainConfig::probe_every,
-            "Steps between measurements inside the model; null: none.", at_least(1)),
+            "Steps between probes of the model, the first before a step is taken; null: none.",
+            at_least(1)),
+      field("probe_sharpness", &TrainConfig::probe_sharpness,
+            "Probes measure the sharpness too, at the cost of some tens of steps each."),
       field("ema", &TrainConfig::ema,
             "Share of the old value in a running mean of the weights; null: none.", above(0),
             below(1)),
@@ -63,7 +66,6 @@ void TrainConfig::check(Problems& problems, const std::string& path) const {
   };
   later("precision", precision == Precision::bf16 || precision == Precision::f16);
   later("loss_scale", !std::holds_alternative<LossScale>(loss_scale));
-  later("probe_every", probe_every.has_value());
   later("ema", ema.has_value());
   later("recompute", recompute);
 }

@@ -47,6 +47,7 @@ struct TrainConfig {
   std::optional<std::int64_t> early_stop;
   std::int64_t log_every = 10;
   std::optional<std::int64_t> probe_every;
+  bool probe_sharpness = false;
   std::optional<double> ema;
   bool recompute = false;
   OnDivergence on_divergence = OnDivergence::stop;

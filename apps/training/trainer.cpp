@@ -9,6 +9,7 @@
 
 #include "apps/training/build.h"
 #include "apps/training/host.h"
+#include "apps/training/probe.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/safetensors.h"
@@ -168,6 +169,19 @@ void Trainer::evaluate_now(std::int64_t step) {
                               e.loss, shares_text(e)));
 }
 
+void Trainer::probe_now(std::int64_t step) {
+  Json record;
+  record["kind"] = "probe";
+  record["step"] = step;
+  for (const auto& [name, value] : probe(*model_, *data_, config_.loss,
+                                         {.batch = config_.train.batch,
+                                         .curvature = config_.train.probe_sharpness,
+                                         .seed = static_cast<std::uint64_t>(config_.seed)})) {
+    record[name] = json_number(value);
+  }
+  metrics_->append(record);
+}
+
 void Trainer::checkpoint(std::int64_t step, Save save) {
   if (config_.train.keep == 0 && save == Save::as_configured) return;
   TrainState now = state_;
@@ -234,6 +248,7 @@ void Trainer::train_steps(RunResult& result) {
   // Weights from a file are in no configuration: a resume must find them.
   if (step == 0 && !options_.init.empty()) checkpoint(0);
   if (step == 0 && options_.init.empty()) profile_model();
+  if (step == 0 && train.probe_every) probe_now(0);
   while (step < total_steps_ && !stops_early()) {
     const Step now = train_step(step);
     ++step;
@@ -268,6 +283,7 @@ void Trainer::train_steps(RunResult& result) {
                       data_->spec().classes, std::log(static_cast<double>(data_->spec().classes)));
       break;
     }
+    if (every(train.probe_every, step)) probe_now(step);
     const bool evaluated = every(eval_every, step) || step == total_steps_;
     if (evaluated) evaluate_now(step);
     saved = train.checkpoint_every ? every(train.checkpoint_every, step) : evaluated;

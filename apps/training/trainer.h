@@ -67,6 +67,8 @@ class Trainer {
   void record(std::int64_t step, const Step& result);
   // Sets last_evaluation_; writes it down once a step, however often a run is resumed there.
   void evaluate_now(std::int64_t step);
+  // Writes down what a probe finds after that step; 0: before the first one.
+  void probe_now(std::int64_t step);
   // An interrupted run is saved whatever `keep` says.
   enum class Save { as_configured, always };
   void checkpoint(std::int64_t step, Save save = Save::as_configured);

@@ -17,14 +17,15 @@ const Scope kScope{
     {{"data.vocab", 64}, {"model.layers", 24}, {"encoder.layers", 2}, {"steps", 150}}};
 
 double measured(const Measure& measure, std::size_t arm, std::size_t seed,
-                std::span<const double> parameters) {
+                const MeasureArguments& arguments) {
   const auto s = static_cast<double>(seed);
   if (measure.name == "diverged") return arm == 3 && seed == 2;
   if (arm == 2 && seed == 1) return kMissing;
   if (arm == 3 && seed == 2) return std::numeric_limits<double>::infinity();
   const double final_loss = arm == 0 ? 0.1 * (s + 1) : arm == 4 ? 1.0 : 4 + s;
   if (measure.name == "best") return final_loss / 2;
-  return parameters.empty() ? final_loss : final_loss + parameters[0];
+  const auto text = static_cast<double>(arguments.text.size());
+  return final_loss + text + (arguments.numbers.empty() ? 0 : arguments.numbers[0]);
 }
 
 Value evaluate(const std::string& text, std::vector<Evidence>* evidence = nullptr) {
@@ -57,6 +58,7 @@ TEST_CASE("arithmetic binds as in mathematics", "[study]") {
       {"1e-3 * 1E3", 1},
       {".5 + 0.25", 0.75},
       {"  7  ", 7},
+      {"mean(probe(\"pre\", \"ab\", 1))", 3.2},  // a text of 2 letters, the number 1
       {"log(exp(2))", 2},
       {"sqrt(abs(-9))", 3},
       {"min(3, 1, 2)", 1},
@@ -147,6 +149,10 @@ TEST_CASE("errors say where, and what was meant", "[study]") {
       {"final() < 1", "final expects the name of an arm in quotes"},
       {"final", "final is a function: write final(...)"},
       {"final(\"pre\", 3) < 1", "final expects 0 numbers behind the arm; got 1"},
+      {"probe(\"pre\", 0) < 1",
+       "probe expects the name of an arm in quotes, then a text in quotes"},
+      {"probe(\"pre\", \"loss\") < 1", "probe expects 1 number behind the arm; got 0"},
+      {"probe(\"pre\", 0, \"loss\") < 1", "then a text in quotes, then a number"},
       {"loss(\"pre\") < 1", "loss expects 1 number behind the arm; got 0"},
       {"loss(\"pre\", vocab < 1) < 1", "loss expects the name of an arm in quotes, then a number"},
       {"mean(3)", "mean is over the seeds, and expects a value with one a seed"},

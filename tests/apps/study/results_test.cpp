@@ -80,7 +80,7 @@ TEST_CASE("measures of a run", "[study]") {
                          1e-3, 0.1 * step});
   }
   const auto value = [&](const char* name, std::vector<double> numbers = {}) {
-    return find_measure(name)->of(run, numbers);
+    return find_measure(name)->of(run, {.text = "grad.blocks.last", .numbers = numbers});
   };
   CHECK(value("final") == Approx(7.5));  // the mean of 3..12
   CHECK(value("best") == Approx(0.5));
@@ -92,6 +92,10 @@ TEST_CASE("measures of a run", "[study]") {
   run.evaluations = {{10, "test", 0.9, 0.5}, {30, "test", 0.8, {}}};
   CHECK(value("eval") == 0.8);
   CHECK(std::isnan(value("accuracy")));
+  run.probes = {{0, {{"grad.blocks.0", 1}, {"grad.blocks.1", 2}}}, {5, {{"grad.blocks.0", 3}}}};
+  CHECK(value("probe", {0}) == 2);
+  CHECK(value("probe", {5}) == 3);
+  CHECK(std::isnan(value("probe", {1})));
   run.train.back().loss = kMissing;  // "nan" on record
   CHECK(std::isinf(value("final")));
   run.outcome = Outcome::failed;

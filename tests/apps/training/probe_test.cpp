@@ -8,11 +8,13 @@
 
 #include "apps/training/build.h"
 #include "apps/training/sharpness.h"
+#include "apps/training/trainer.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/linear.h"
 #include "core/ops/losses.h"
 #include "tests/support/catch.h"
 #include "tests/support/op_case.h"
+#include "tests/support/temporary_folder.h"
 
 namespace norma {
 namespace {
@@ -164,6 +166,37 @@ TEST_CASE("the values of a probe") {
   CHECK(std::isnan(probe_value(
       probe(*p.model, *p.data, p.config.loss, {.batch = 4, .batches = 1, .curvature = false}),
       "mean_grad.whole")));
+}
+
+TEST_CASE("probes during training change nothing of it") {
+  const TemporaryFolder folder;
+  const auto train = [&](const char* name, const char* every) {
+    config::Json json = config::parse_json(R"({
+        "data": {"type": "shift", "vocab": 7, "length": 5},
+        "model": {"type": "transformer", "layers": 2, "width": 8, "heads": 2, "dropout": 0.1,
+                  "norm": "batch_norm"},
+        "train": {"steps": 6, "batch": 4, "log_every": 1, "eval_every": 3, "eval_batches": 1}})");
+    if (*every) config::apply_set(json, std::string("train.probe_every=") + every);
+    Trainer(parse_run_config(json), {.out = folder / name, .quiet = true}).run();
+    std::vector<std::string> records;
+    std::vector<std::int64_t> probes;
+    for (config::Json record : read_metrics(folder / name + "/metrics.jsonl")) {
+      record.erase("seconds");
+      if (record["kind"] == "probe") {
+        probes.push_back(record["step"].get<std::int64_t>());
+        CHECK(record["grad.blocks.1"].get<double>() > 0);
+        CHECK(record["stream.rms.blocks.1"].get<double>() > 0);
+      } else {
+        records.push_back(record.dump());
+      }
+    }
+    return std::pair(records, probes);
+  };
+  const auto [plain, none] = train("plain", "");
+  const auto [probed, steps] = train("probed", "2");
+  CHECK(plain == probed);
+  CHECK(none.empty());
+  CHECK(steps == std::vector<std::int64_t>{0, 2, 4, 6});
 }
 
 }  // namespace
