@@ -7,12 +7,13 @@
 
 #include "core/file.h"
 #include "tests/support/catch.h"
+#include "tests/support/paths.h"
 
 namespace norma::test {
 namespace {
 namespace fs = std::filesystem;
 
-const std::string kCases = std::string(NORMA_SOURCE_DIR) + "/tests/cases";
+const std::string kCases = test::source_dir() + "/tests/cases";
 
 // The failure of the only case in `text`, written to a file of its own.
 std::string failure_of(const std::string& text) {

@@ -7,6 +7,7 @@
 
 #include "core/file.h"
 #include "tests/support/catch.h"
+#include "tests/support/paths.h"
 
 namespace norma {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using config::Json;
 
-const std::string kSource = NORMA_SOURCE_DIR;
+const std::string kSource = test::source_dir();
 
 // A run that is fine, to be spoilt in one place.
 const char* const kGood = R"({"data": {"type": "shift", "vocab": 64, "length": 24},

@@ -11,12 +11,13 @@
 #include "optim/optimizers.h"
 #include "optim/schedules.h"
 #include "tests/support/op_case.h"
+#include "tests/support/paths.h"
 
 namespace norma::test {
 namespace {
 
 TEST_CASE("twenty losses and gradient norms as PyTorch has them, in f64", "[golden]") {
-  const std::string path = std::string(NORMA_SOURCE_DIR) + "/tests/models/golden_run.json";
+  const std::string path = test::source_dir() + "/tests/models/golden_run.json";
   const config::Json golden = config::parse_json(read_file(path), path);
   const std::int64_t length = golden.at("length"), batch = golden.at("batch");
   const std::int64_t vocab = golden.at("vocab");

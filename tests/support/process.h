@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace norma::test {
@@ -37,7 +38,7 @@ inline ProcessResult run_shell(const std::string& command) {
 
 // Runs the built program with the arguments, which stand in the shell as they are.
 inline ProcessResult run_norma(const std::string& arguments) {
-  return run_shell(std::string(NORMA_BINARY_DIR) + "/bin/norma " + arguments);
+  return run_shell(norma_program() + " " + arguments);
 }
 
 }  // namespace norma::test

@@ -7,12 +7,13 @@
 #include "apps/study/runner.h"
 #include "tests/apps/study/support.h"
 #include "tests/support/catch.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace norma::study {
 namespace {
 
-constexpr const char* kProgram = NORMA_BINARY_DIR "/bin/norma";
+const std::string kProgram = test::norma_program();
 
 // Two rates, two seeds; the second rate is 0 but for rounding, so that nothing is learned.
 std::string write_study(const TemporaryFolder& folder, const std::string& comparison) {
@@ -67,7 +68,7 @@ TEST_CASE("a study of two arms and two seeds, from its file to its report", "[st
 TEST_CASE("the shipped studies are valid", "[study]") {
   int count = 0;
   for (const auto& entry :
-       std::filesystem::directory_iterator(NORMA_SOURCE_DIR "/configs/experiments")) {
+       std::filesystem::directory_iterator(test::source_dir() + "/configs/experiments")) {
     INFO(entry.path());
     const Plan plan = make_plan(load_study(entry.path().string()));
     CHECK(plan.config.name == entry.path().stem().string());

@@ -3,6 +3,7 @@
 
 #include "tests/apps/study/support.h"
 #include "tests/support/catch.h"
+#include "tests/support/paths.h"
 #include "tests/support/process.h"
 
 namespace norma {
@@ -33,8 +34,7 @@ TEST_CASE("the shipped studies are listed, and an unknown name is an error", "[s
   CHECK(contains(list.out, "warmup "));
   CHECK(contains(list.out, "warmup_control "));
   // Found from any folder.
-  CHECK(run_shell(std::string("cd / && ") + NORMA_BINARY_DIR "/bin/norma reproduce --list").out ==
-        list.out);
+  CHECK(run_shell("cd / && " + test::norma_program() + " reproduce --list").out == list.out);
   const auto unknown = run_norma("reproduce warmpu");
   CHECK(unknown.status == 2);
   CHECK(contains(unknown.err, "unknown study \"warmpu\"; the nearest known name is \"warmup\""));
@@ -66,8 +66,8 @@ TEST_CASE("a run, its report, and Ctrl-C in the middle of a study", "[study][slo
   std::ofstream(folder / "study.json") << json.dump();
   const std::string out = folder / "out";
   const auto stopped =
-      run_shell(std::string(NORMA_BINARY_DIR "/bin/norma study ") + (folder / "study.json") +
-                " --out " + out + " & p=$!; while ! ls " + out +
+      run_shell(test::norma_program() + " study " + (folder / "study.json") + " --out " + out +
+                " & p=$!; while ! ls " + out +
                 "/runs/*/metrics.jsonl 2>/dev/null; do sleep 0.1; done; kill -INT $p; wait $p");
   CHECK(stopped.status == 130);
   CHECK(contains(stopped.err, "stopping; the study goes on from here"));

@@ -8,6 +8,7 @@
 #include "apps/training/build.h"
 #include "core/safetensors.h"
 #include "tests/apps/training/support.h"
+#include "tests/support/paths.h"
 #include "tests/support/process.h"
 
 namespace norma::test {
@@ -167,8 +168,7 @@ TEST_CASE("inspect: a pipe, a folder or a device is refused, and nothing waits",
   const TemporaryFolder folder;
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   const auto inspect = [](const std::string& path) {
-    const ProcessResult result =
-        run_shell("timeout 20 " NORMA_BINARY_DIR "/bin/norma inspect " + path);
+    const ProcessResult result = run_shell("timeout 20 " + norma_program() + " inspect " + path);
     CHECK(result.status == 1);
     return result.err;
   };

@@ -14,6 +14,8 @@
 #include "core/random.h"
 #include "tests/apps/training/support.h"
 
+#include "tests/support/paths.h"
+
 namespace norma::test {
 namespace {
 namespace fs = std::filesystem;
@@ -47,7 +49,7 @@ struct Started {
 Started start(const std::string& folder, std::optional<rlim_t> most_bytes = {},
               bool ignore_signal = false) {
   const std::string run = folder + "/run", log = folder + "/log", config = folder + "/config.json";
-  const std::string program = std::string(NORMA_BINARY_DIR) + "/bin/norma";
+  const std::string program = norma_program();
   std::vector<const char*> words{program.c_str(), "train", config.c_str(), "--out", run.c_str(),
                                  "--threads",     "1",     "--quiet"};
   if (fs::exists(run + "/config.json")) words.push_back("--resume");

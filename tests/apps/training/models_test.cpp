@@ -7,6 +7,7 @@
 #include "core/file.h"
 #include "core/safetensors.h"
 #include "tests/support/catch.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace norma::test {
@@ -16,8 +17,7 @@ using config::Json;
 
 std::vector<std::string> model_files() {
   std::vector<std::string> files;
-  for (const auto& entry :
-       fs::directory_iterator(std::string(NORMA_SOURCE_DIR) + "/configs/models")) {
+  for (const auto& entry : fs::directory_iterator(source_dir() + "/configs/models")) {
     files.push_back(entry.path().string());
   }
   return files;

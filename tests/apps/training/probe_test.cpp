@@ -177,7 +177,7 @@ TEST_CASE("probes during training change nothing of it") {
                   "norm": "batch_norm"},
         "train": {"steps": 6, "batch": 4, "log_every": 1, "eval_every": 3, "eval_batches": 1}})");
     if (*every) config::apply_set(json, std::string("train.probe_every=") + every);
-    Trainer(parse_run_config(json), {.out = folder / name, .quiet = true}).run();
+    (void)Trainer(parse_run_config(json), {.out = folder / name, .quiet = true}).run();
     std::vector<std::string> records;
     std::vector<std::int64_t> probes;
     for (config::Json record : read_metrics(folder / name + "/metrics.jsonl")) {
