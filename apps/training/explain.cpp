@@ -183,8 +183,10 @@ std::string explain(const RunConfig& config) {
   add(text, "name", config.name);
   const DataSpec& spec = data->spec();
   add(text, "data",
-      fmt::format("{}: inputs {}{}, {} classes", config.data.type(), spec.input.to_string(),
-                  spec.vocab > 0 ? fmt::format(" ids below {}", spec.vocab) : "", spec.classes));
+      fmt::format("{}: inputs {}{}{}, {} classes", config.data.type(), spec.input.to_string(),
+                  spec.vocab > 0 ? fmt::format(" ids below {}", spec.vocab) : "",
+                  spec.source.rank() > 0 ? ", sources " + spec.source.to_string() : "",
+                  spec.classes));
   config.model.visit([&]<class M>(const M& m) {
     if constexpr (std::is_same_v<M, TransformerConfig>) {
       text += explain_transformer(m);
