@@ -13,7 +13,7 @@
 namespace norma::study {
 namespace {
 
-const std::string kProgram = test::norma_program();
+const std::string kProgram = norma::test::norma_program();
 
 // Two rates, two seeds; the second rate is 0 but for rounding, so that nothing is learned.
 std::string write_study(const TemporaryFolder& folder, const std::string& comparison) {
@@ -68,7 +68,7 @@ TEST_CASE("a study of two arms and two seeds, from its file to its report", "[st
 TEST_CASE("the shipped studies are valid", "[study]") {
   int count = 0;
   for (const auto& entry :
-       std::filesystem::directory_iterator(test::source_dir() + "/configs/experiments")) {
+       std::filesystem::directory_iterator(norma::test::source_dir() + "/configs/experiments")) {
     INFO(entry.path());
     const Plan plan = make_plan(load_study(entry.path().string()));
     CHECK(plan.config.name == entry.path().stem().string());

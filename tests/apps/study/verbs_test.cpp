@@ -34,7 +34,7 @@ TEST_CASE("the shipped studies are listed, and an unknown name is an error", "[s
   CHECK(contains(list.out, "warmup "));
   CHECK(contains(list.out, "warmup_control "));
   // Found from any folder.
-  CHECK(run_shell("cd / && " + test::norma_program() + " reproduce --list").out == list.out);
+  CHECK(run_shell("cd / && " + norma::test::norma_program() + " reproduce --list").out == list.out);
   const auto unknown = run_norma("reproduce warmpu");
   CHECK(unknown.status == 2);
   CHECK(contains(unknown.err, "unknown study \"warmpu\"; the nearest known name is \"warmup\""));
@@ -66,8 +66,8 @@ TEST_CASE("a run, its report, and Ctrl-C in the middle of a study", "[study][slo
   std::ofstream(folder / "study.json") << json.dump();
   const std::string out = folder / "out";
   const auto stopped =
-      run_shell(test::norma_program() + " study " + (folder / "study.json") + " --out " + out +
-                " & p=$!; while ! ls " + out +
+      run_shell(norma::test::norma_program() + " study " + (folder / "study.json") + " --out " +
+                out + " & p=$!; while ! ls " + out +
                 "/runs/*/metrics.jsonl 2>/dev/null; do sleep 0.1; done; kill -INT $p; wait $p");
   CHECK(stopped.status == 130);
   CHECK(contains(stopped.err, "stopping; the study goes on from here"));
