@@ -68,7 +68,12 @@ Node* record_node(const OpInfo& op, std::span<Tensor> outputs, std::span<const T
   for (const Tensor& x : inputs) node->inputs.push_back(edge_to(x));
   node->saved.reserve(saved.size());
   for (const Tensor& x : saved) {
-    Saved s{x, x.defined() ? x.version() : 0, -1};
+    if (Node* made = x.defined() ? x.impl()->node.get() : nullptr;
+        made && made->recomputable && !made->released) {
+      node->saved.emplace_back().source = Source(Ref<Node>(made));
+      continue;
+    }
+    Saved s{x, x.defined() ? x.version() : 0};
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       // An output kept as it is would own its node, which owns it: neither would ever be freed.
       if (x.defined() && x.same(outputs[k])) {
@@ -87,6 +92,21 @@ Node* record_node(const OpInfo& op, std::span<Tensor> outputs, std::span<const T
 }
 
 }  // namespace detail
+
+Source::Source(Ref<Node> node) : node_(std::move(node)) {
+  node_->readers.fetch_add(1, std::memory_order_relaxed);
+}
+Source& Source::operator=(Source&& other) noexcept {
+  std::swap(node_, other.node_);
+  return *this;
+}
+Source::~Source() {
+  if (node_) node_->readers.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void allow_recompute(const Tensor& output) {
+  if (Node* node = output.impl()->node.get()) node->recomputable = true;
+}
 
 int register_hook(const Tensor& tensor, Hook hook) {
   require(tensor.requires_grad(), "register_hook: no gradient flows to this tensor");
@@ -122,8 +142,22 @@ bool BackwardContext::exclusive(const Tensor& tensor) {
 
 bool BackwardContext::needs(int input) const { return engine_.wants(edge(input)); }
 
+namespace {
+// `x` as output `output` of `node`, sharing its memory.
+Tensor in_graph(const Tensor& x, Node* node, int output) {
+  Tensor y = x.detach();
+  y.impl()->node = Ref<Node>(node);
+  y.impl()->output = output;
+  return y;
+}
+}  // namespace
+
 Tensor BackwardContext::saved(int index) const {
   const Saved& s = node_.saved[static_cast<std::size_t>(index)];
+  if (Node* source = s.source.node()) {
+    const Tensor x = engine_.recomputed(*source);
+    return create_graph_ ? in_graph(x, source, 0) : x;
+  }
   if (!s.tensor.defined()) return {};
   require(
       s.tensor.version() == s.version,
@@ -131,12 +165,25 @@ Tensor BackwardContext::saved(int index) const {
       "saved at {}); change a clone() instead",
       node_.op->name, s.tensor.shape(), s.tensor.version(), s.version);
   if (s.own_output >= 0 && create_graph_) {
-    Tensor y = s.tensor.detach();
-    y.impl()->node = Ref<Node>(&node_);
-    y.impl()->output = s.own_output;
-    return y;
+    return in_graph(s.tensor, &node_, s.own_output);
   }
   return s.tensor;
+}
+
+void BackwardContext::set_recomputed(Tensor output, Tensor beside) {
+  node_.recomputed.clear();
+  node_.recomputed.push_back(std::move(output));
+  node_.recomputed.push_back(std::move(beside));
+}
+
+Tensor BackwardContext::recomputed_beside() const {
+  return node_.recomputed.size() > 1 ? node_.recomputed[1] : Tensor();
+}
+
+Tensor BackwardContext::take_saved(int index) {
+  Saved& s = node_.saved[static_cast<std::size_t>(index)];
+  if (!s.tensor.defined() || !exclusive(s.tensor) || !engine_.last_use(node_)) return {};
+  return std::move(s.tensor);
 }
 
 void BackwardContext::set_grad(int input, Tensor grad) {

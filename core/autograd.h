@@ -31,6 +31,9 @@ struct OpInfo {
   // test oracle, and is differentiated in the op's place when a graph of the gradient is wanted.
   // A fused op saves all its inputs, in order, before anything else.
   Tensor (*composed)(std::span<const Tensor> inputs, const void* attrs) = nullptr;
+  // Computes the output again from what the op saved, to the same bits; see Note [Recomputed]. An
+  // op of one output alone; used where the op calls allow_recompute().
+  void (*recompute)(BackwardContext&) = nullptr;
 };
 
 // --- Gradient mode. ----------------------------------------------------------------------------
@@ -107,11 +110,32 @@ struct Edge {
   [[nodiscard]] bool wanted() const { return node || leaf; }
 };
 
+// Note [Recomputed]. The result of a norm or of an activation costs little next to the memory that
+// it takes until backward. An op that is cheap to run again calls allow_recompute(); whoever wants
+// to save its result then keeps the node that made it in its place, and the result is computed
+// again when backward first asks for it. It stays until the node's own backward, which runs after
+// that of all consumers. What the node saved is kept as long as anybody relies on it.
+
+// A node that can compute its output again, counted as one of its readers.
+class Source {
+ public:
+  Source() = default;
+  explicit Source(Ref<Node> node);
+  Source(Source&&) noexcept = default;
+  Source& operator=(Source&& other) noexcept;
+  ~Source();
+  [[nodiscard]] Node* node() const { return node_.get(); }
+
+ private:
+  Ref<Node> node_;
+};
+
 // A tensor that a node keeps for its backward, with the version it had.
 struct Saved {
   Tensor tensor;  // outside of the graph if it is the node's own output
   std::uint64_t version = 0;
   int own_output = -1;  // its index if it is an output of the node itself
+  Source source{};      // in the tensor's place; see Note [Recomputed]
 };
 
 class Node : public RefCounted<Node>, public Recycled {
@@ -126,6 +150,8 @@ class Node : public RefCounted<Node>, public Recycled {
   List<Saved> saved;
   int num_outputs = 1;
   bool released = false;
+  bool recomputable = false;
+  std::atomic<int> readers{0};  // that keep this node in the place of its output
   alignas(16) std::byte attrs[kAttrBytes];
 
   // State of the backward pass that runs now; see autograd.cpp.
@@ -134,6 +160,8 @@ class Node : public RefCounted<Node>, public Recycled {
   bool queued = false;                 // waits in the heap
   bool needed = false;                 // a wanted gradient lies below it
   std::unique_ptr<Hooks> hooks;
+  std::atomic_flag lock = ATOMIC_FLAG_INIT;  // guards what follows
+  List<Tensor> recomputed;                   // the output, and what was computed beside it
 
   Node();
   ~Node();
@@ -166,6 +194,9 @@ void record(const OpInfo& op, Tensor& output, std::initializer_list<Tensor> inpu
          std::span<const Tensor>(saved.begin(), saved.size()), attrs);
 }
 
+// See Note [Recomputed]. `output` is the op's only one; nothing happens if it was not recorded.
+void allow_recompute(const Tensor& output);
+
 // Where a backward kernel may write the gradient of an input.
 struct Destination {
   Tensor tensor;            // of the input's shape
@@ -191,6 +222,13 @@ class BackwardContext {
   [[nodiscard]] DType input_dtype(int input) const { return edge(input).dtype; }
   // What the op saved. Throws Error if it was changed in place since.
   [[nodiscard]] Tensor saved(int index) const;
+  // For OpInfo::recompute: hands over the output, and what backward can use beside it.
+  void set_recomputed(Tensor output, Tensor beside = {});
+  // What set_recomputed() left beside the output in this pass; else undefined.
+  [[nodiscard]] Tensor recomputed_beside() const;
+  // For OpInfo::recompute: moves out what the op saved, if only the op's backward would read it
+  // again in this pass, and nobody after it; else undefined.
+  [[nodiscard]] Tensor take_saved(int index);
   template <class Attrs>
   [[nodiscard]] const Attrs& attrs() const {
     return *reinterpret_cast<const Attrs*>(node_.attrs);

@@ -85,6 +85,10 @@ Engine::~Engine() {
     if (lent.fresh) lent.leaf->grad = Tensor();
   }
   end_loans();
+  for (const Ref<Node>& node : recomputed_) {
+    const SpinLock lock(node->lock);
+    node->recomputed.clear();
+  }
 }
 
 void Engine::claim(Node* node) {
@@ -218,6 +222,17 @@ Destination Engine::destination(const Edge& e) {
   return {beside, false};
 }
 
+Tensor Engine::recomputed(Node& node) {
+  const SpinLock lock(node.lock);
+  if (node.recomputed.empty()) {
+    const NoGrad off;
+    BackwardContext ctx(node, *this, false);
+    node.op->recompute(ctx);
+    recomputed_.emplace_back(&node);
+  }
+  return node.recomputed[0];
+}
+
 void Engine::end_loans() {
   for (const LentLeaf& lent : lent_leaves_) lent.leaf->lock.clear(std::memory_order_release);
   lent_leaves_.clear();
@@ -271,8 +286,12 @@ void Engine::run_node(Node& node) {
     }
     end_loans();
     for (auto& [edge, grad] : std::exchange(deferred_, {})) deliver(edge, std::move(grad));
+    if (!recomputed_.empty()) {
+      const SpinLock lock(node.lock);
+      node.recomputed.clear();
+    }
     if (!retain_graph_) {
-      node.saved.clear();
+      if (node.readers.load(std::memory_order_relaxed) == 0) node.saved.clear();
       node.released = true;
     }
   }

@@ -51,6 +51,13 @@ class Engine {
   }
   void deliver(const Edge& e, Tensor grad);
   [[nodiscard]] Destination destination(const Edge& e);
+  // The output of a node, computed again or still there. See Note [Recomputed].
+  [[nodiscard]] Tensor recomputed(Node& node);
+  // True iff this pass will run the node and release it, and one reader alone relies on it.
+  [[nodiscard]] bool last_use(const Node& node) const {
+    return !retain_graph_ && (!has_targets_ || node.needed) &&
+           node.readers.load(std::memory_order_relaxed) == 1;
+  }
 
  private:
   struct Key {
@@ -94,6 +101,7 @@ class Engine {
   std::vector<LentLeaf> lent_leaves_;
   std::vector<Tensor> lent_sums_;
   std::vector<std::pair<Edge, Tensor>> deferred_;
+  std::vector<Ref<Node>> recomputed_;
 };
 
 }  // namespace norma

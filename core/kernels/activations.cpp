@@ -114,6 +114,24 @@ HWY_INLINE void gated_backward(F f, const T* g, const T* u, const T* dy, Output<
   }
 }
 
+// for (i < n) { y[i] = f(x[i]); slope[i] = f'(x[i]); }
+template <class T, class F>
+HWY_INLINE void value_and_slope(F f, const T* x, T* y, T* slope, std::size_t n) {
+  const hn::ScalableTag<T> d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto both = f.both(d, hn::LoadU(d, x + i));
+    hn::StoreU(both.value, d, y + i);
+    hn::StoreU(both.slope, d, slope + i);
+  }
+  if (i < n) {
+    const auto both = f.both(d, load_some(d, x + i, n - i));
+    store_some(both.value, d, y + i, n - i);
+    store_some(both.slope, d, slope + i, n - i);
+  }
+}
+
 template <class F>
 HWY_INLINE void with_gate(Activation a, F f) {
   switch (a) {
@@ -126,6 +144,19 @@ HWY_INLINE void with_gate(Activation a, F f) {
     default:
       return f(Silu());
   }
+}
+template <class T>
+void rows_any(Activation a, const T* x, std::int64_t stride_x, T* y, std::int64_t stride_y,
+              std::int64_t rows, std::size_t cols) {
+  with_gate(a, [&]<class F>(F f) HWY_ATTR {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      map(x + r * stride_x, y + r * stride_y, cols, Value<F>{f});
+    }
+  });
+}
+template <class T>
+void with_slope_any(Activation a, const T* x, T* y, T* slope, std::size_t n) {
+  with_gate(a, [&](auto f) HWY_ATTR { value_and_slope(f, x, y, slope, n); });
 }
 template <class T>
 void gate_any(Activation a, const T* g, const T* u, T* y, std::size_t n) {
@@ -150,6 +181,20 @@ void backward_f32(Activation a, double p, const float* s, const float* dy, bool 
 void backward_f64(Activation a, double p, const double* s, const double* dy, bool accumulate,
                   double* dx, std::size_t n) {
   backward(a, p, s, dy, accumulate, dx, n);
+}
+void rows_f32(Activation a, const float* x, std::int64_t stride_x, float* y, std::int64_t stride_y,
+              std::int64_t rows, std::size_t cols) {
+  rows_any(a, x, stride_x, y, stride_y, rows, cols);
+}
+void rows_f64(Activation a, const double* x, std::int64_t stride_x, double* y,
+              std::int64_t stride_y, std::int64_t rows, std::size_t cols) {
+  rows_any(a, x, stride_x, y, stride_y, rows, cols);
+}
+void with_slope_f32(Activation a, const float* x, float* y, float* slope, std::size_t n) {
+  with_slope_any(a, x, y, slope, n);
+}
+void with_slope_f64(Activation a, const double* x, double* y, double* slope, std::size_t n) {
+  with_slope_any(a, x, y, slope, n);
 }
 void gate_f32(Activation a, const float* g, const float* u, float* y, std::size_t n) {
   gate_any(a, g, u, y, n);
@@ -180,6 +225,10 @@ HWY_EXPORT(forward_f32);
 HWY_EXPORT(forward_f64);
 HWY_EXPORT(backward_f32);
 HWY_EXPORT(backward_f64);
+HWY_EXPORT(rows_f32);
+HWY_EXPORT(rows_f64);
+HWY_EXPORT(with_slope_f32);
+HWY_EXPORT(with_slope_f64);
 HWY_EXPORT(gate_f32);
 HWY_EXPORT(gate_f64);
 HWY_EXPORT(gate_backward_f32);
@@ -209,6 +258,26 @@ void activate(Activation a, double p, const float* x, float* y, std::int64_t n) 
 void activate(Activation a, double p, const double* x, double* y, std::int64_t n) {
   chunks(n, [&](std::int64_t b, std::size_t c) {
     HWY_DYNAMIC_DISPATCH(forward_f64)(a, p, x + b, y + b, c);
+  });
+}
+void activate_rows(Activation a, const float* x, std::int64_t stride_x, float* y,
+                   std::int64_t stride_y, std::int64_t rows, std::int64_t cols) {
+  HWY_DYNAMIC_DISPATCH(rows_f32)
+  (a, x, stride_x, y, stride_y, rows, static_cast<std::size_t>(cols));
+}
+void activate_rows(Activation a, const double* x, std::int64_t stride_x, double* y,
+                   std::int64_t stride_y, std::int64_t rows, std::int64_t cols) {
+  HWY_DYNAMIC_DISPATCH(rows_f64)
+  (a, x, stride_x, y, stride_y, rows, static_cast<std::size_t>(cols));
+}
+void activate_with_slope(Activation a, const float* x, float* y, float* slope, std::int64_t n) {
+  chunks(n, [&](std::int64_t b, std::size_t c) {
+    HWY_DYNAMIC_DISPATCH(with_slope_f32)(a, x + b, y + b, slope + b, c);
+  });
+}
+void activate_with_slope(Activation a, const double* x, double* y, double* slope, std::int64_t n) {
+  chunks(n, [&](std::int64_t b, std::size_t c) {
+    HWY_DYNAMIC_DISPATCH(with_slope_f64)(a, x + b, y + b, slope + b, c);
   });
 }
 void activate_backward(Activation a, double p, const float* s, const float* dy, bool accumulate,

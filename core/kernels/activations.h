@@ -17,6 +17,17 @@ enum class Activation { relu, leaky_relu, gelu, gelu_tanh, silu, softplus, elu, 
 void activate(Activation a, double parameter, const float* x, float* y, std::int64_t n);
 void activate(Activation a, double parameter, const double* x, double* y, std::int64_t n);
 
+// The same for `rows` rows of `cols` elements, in x and in y `stride_x` and `stride_y` apart, on
+// the calling thread: for use inside a parallel loop.
+void activate_rows(Activation a, const float* x, std::int64_t stride_x, float* y,
+                   std::int64_t stride_y, std::int64_t rows, std::int64_t cols);
+void activate_rows(Activation a, const double* x, std::int64_t stride_x, double* y,
+                   std::int64_t stride_y, std::int64_t rows, std::int64_t cols);
+
+// y[i] = f(x[i]), slope[i] = f'(x[i]), for f of relu, gelu, gelu_tanh, silu. slope may be x.
+void activate_with_slope(Activation a, const float* x, float* y, float* slope, std::int64_t n);
+void activate_with_slope(Activation a, const double* x, double* y, double* slope, std::int64_t n);
+
 // dx[i] = dy[i] f'(x[i]), or added to dx if `accumulate`. `s` is x or y: see
 // gradient_reads_output(). dx may be dy.
 void activate_backward(Activation a, double parameter, const float* s, const float* dy,

@@ -9,7 +9,9 @@
 #include "core/kernels/gemm.h"
 
 #include <algorithm>
+#include <array>
 
+#include "core/error.h"
 #include "core/kernels/blas.h"
 #include "core/kernels/scratch.h"
 #include "core/parallel.h"
@@ -66,17 +68,18 @@ void SumBlock(const T* x, std::int64_t rows, std::int64_t n, std::int64_t stride
 }
 
 template <class T>
-void Tile(const Product& p, T alpha, const T* a, const T* b, T beta, T* c) {
+void Tile(const Product& p, T alpha, const T* a, const T* b, T beta, const T* bias, T* c) {
   T* panel = scratch<T>(Scratch::panel, kPanelDepth * kPanelCols<T>);
-  tile_product(p, alpha, a, b, beta, c, panel);
+  tile_product(p, alpha, a, b, beta, bias, c, panel);
 }
 
-void TileF32(const Product& p, float alpha, const float* a, const float* b, float beta, float* c) {
-  Tile(p, alpha, a, b, beta, c);
+void TileF32(const Product& p, float alpha, const float* a, const float* b, float beta,
+             const float* bias, float* c) {
+  Tile(p, alpha, a, b, beta, bias, c);
 }
 void TileF64(const Product& p, double alpha, const double* a, const double* b, double beta,
-             double* c) {
-  Tile(p, alpha, a, b, beta, c);
+             const double* bias, double* c) {
+  Tile(p, alpha, a, b, beta, bias, c);
 }
 void AddRowF32(const float* x, std::int64_t n, float* y) { AddRow(x, n, y); }
 void AddRowF64(const double* x, std::int64_t n, double* y) { AddRow(x, n, y); }
@@ -128,12 +131,12 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b;
 std::int64_t round_up(std::int64_t a, std::int64_t b) { return divide_up(a, b) * b; }
 
 void tile_product(const Product& p, float alpha, const float* a, const float* b, float beta,
-                  float* c) {
-  HWY_DYNAMIC_DISPATCH(TileF32)(p, alpha, a, b, beta, c);
+                  const float* bias, float* c) {
+  HWY_DYNAMIC_DISPATCH(TileF32)(p, alpha, a, b, beta, bias, c);
 }
 void tile_product(const Product& p, double alpha, const double* a, const double* b, double beta,
-                  double* c) {
-  HWY_DYNAMIC_DISPATCH(TileF64)(p, alpha, a, b, beta, c);
+                  const double* bias, double* c) {
+  HWY_DYNAMIC_DISPATCH(TileF64)(p, alpha, a, b, beta, bias, c);
 }
 
 Product with_leading_dimensions(Product p) {
@@ -176,86 +179,176 @@ void run_tile(const Product& p, const Tiling& t, std::int64_t tile, T alpha, con
   Product q = p;
   q.m = std::min(t.rows, p.m - i0);
   q.n = std::min(t.cols, p.n - j0);
-  T* out = c + i0 * p.ldc + j0;
+  // With `pre` the product goes there, and the activation from there to c.
+  T* to = c + i0 * p.ldc + j0;
+  T* out = e.pre ? e.pre + i0 * p.n + j0 : to;
+  if (e.pre) q.ldc = p.n;
   const T* rows = a + (p.transpose_a ? i0 : i0 * p.lda);
   const T* columns = b + (p.transpose_b ? j0 * p.ldb : j0);
+  const T* bias = e.bias ? e.bias + j0 : nullptr;
   if (prefers_blas(p)) {
     blas_product(q, alpha, rows, columns, beta, out);
+    for (std::int64_t i = 0; bias && i < q.m; ++i) add_row(bias, q.n, out + i * q.ldc);
   } else {
-    tile_product(q, alpha, rows, columns, beta, out);
+    tile_product(q, alpha, rows, columns, beta, bias, out);
   }
-  if (!e.bias && !e.pre && !e.activation) return;
-  for (std::int64_t i = 0; i < q.m; ++i) {
-    T* row = out + i * p.ldc;
-    if (e.bias) add_row(e.bias + j0, q.n, row);
-    if (e.pre) std::copy(row, row + q.n, e.pre + (i0 + i) * p.n + j0);
-    if (e.activation) activate(*e.activation, 0.0, row, row, q.n);
-  }
+  if (e.activation) activate_rows(*e.activation, out, q.ldc, to, p.ldc, q.m, q.n);
 }
 
+// A batch of products cut into tiles, `grain` of them a chunk.
 template <class T>
-void run(std::int64_t batch, const Product& sizes, T alpha, const T* a, BatchStep step_a,
-         const T* b, BatchStep step_b, T beta, T* c, BatchStep step_c, const Epilogue<T>& e) {
-  if (batch == 0 || sizes.m == 0 || sizes.n == 0) return;
-  const Product p = with_leading_dimensions(sizes);
-  const Tiling t = choose_tiles(p, batch);
-  const std::int64_t tiles = divide_up(p.m, t.rows) * divide_up(p.n, t.cols);
-  const std::int64_t tile_products = std::max<std::int64_t>(1, t.rows * t.cols * p.k);
-  const std::int64_t all = batch * tiles;
-  const std::int64_t grain =
-      all * tile_products <= kSerialProducts ? all : divide_up(kChunkProducts, tile_products);
-  parallel_for(all, grain, [&](std::int64_t begin, std::int64_t end) {
+struct Tiles {
+  Product p;
+  T alpha = 1;
+  const T* a = nullptr;
+  BatchStep step_a{};
+  const T* b = nullptr;
+  BatchStep step_b{};
+  T beta = 0;
+  T* c = nullptr;
+  BatchStep step_c{};
+  Epilogue<T> epilogue{};
+  Tiling tiling{};
+  std::int64_t each = 0, all = 0, grain = 1;  // tiles of a product, of the batch, of a chunk
+
+  void cut(std::int64_t batch) {
+    if (batch == 0 || p.m == 0 || p.n == 0) return;
+    p = with_leading_dimensions(p);
+    tiling = choose_tiles(p, batch);
+    each = divide_up(p.m, tiling.rows) * divide_up(p.n, tiling.cols);
+    all = batch * each;
+    const std::int64_t products = std::max<std::int64_t>(1, tiling.rows * tiling.cols * p.k);
+    grain = all * products <= kSerialProducts ? all : divide_up(kChunkProducts, products);
+  }
+  [[nodiscard]] std::int64_t chunks() const { return divide_up(all, grain); }
+  void run(std::int64_t begin, std::int64_t end) const {
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t item = i / tiles;
-      run_tile(p, t, i % tiles, alpha, a + step_a.at(item), b + step_b.at(item), beta,
-               c + step_c.at(item), e);
+      const std::int64_t item = i / each;
+      run_tile(p, tiling, i % each, alpha, a + step_a.at(item), b + step_b.at(item), beta,
+               c + step_c.at(item), epilogue);
     }
-  });
+  }
+};
+
+template <class T>
+void run(std::int64_t batch, Tiles<T> tiles) {
+  tiles.cut(batch);
+  parallel_for(tiles.all, tiles.grain,
+               [&](std::int64_t begin, std::int64_t end) { tiles.run(begin, end); });
 }
 
 // Rows of one partial sum of sum_rows.
 constexpr std::int64_t kSumRows = 64;
 
+// Columns of a chunk: whole cache lines, at least 32k additions.
 template <class T>
-void run_sum_rows(const T* x, std::int64_t rows, std::int64_t cols, bool accumulate, T* y) {
-  // Columns of a chunk: whole cache lines, at least 32k additions.
-  const std::int64_t grain =
-      round_up(std::max<std::int64_t>(64, 32768 / std::max<std::int64_t>(rows, 1)), 64);
-  parallel_for(cols, grain, [&](std::int64_t begin, std::int64_t end) {
-    if (!accumulate) std::fill(y + begin, y + end, T(0));
-    for (std::int64_t i = 0; i < rows; i += kSumRows) {
-      sum_block(x + i * cols + begin, std::min(kSumRows, rows - i), end - begin, cols, y + begin);
-    }
-  });
+std::int64_t sum_grain(const RowSumCall<T>& s) {
+  return round_up(std::max<std::int64_t>(64, 32768 / std::max<std::int64_t>(s.rows, 1)), 64);
+}
+
+template <class T>
+void sum_columns(const RowSumCall<T>& s, std::int64_t begin, std::int64_t end) {
+  if (!s.accumulate) std::fill(s.y + begin, s.y + end, T(0));
+  for (std::int64_t i = 0; i < s.rows; i += kSumRows) {
+    sum_block(s.x + i * s.cols + begin, std::min(kSumRows, s.rows - i), end - begin, s.cols,
+              s.y + begin);
+  }
+}
+
+template <class T>
+void run_sum_rows(const RowSumCall<T>& s) {
+  parallel_for(s.cols, sum_grain(s),
+               [&](std::int64_t begin, std::int64_t end) { sum_columns(s, begin, end); });
+}
+
+// The chunks of all products, one after the other, and then those of the sum.
+template <class T>
+void run_group(std::span<const ProductCall<T>> products, const std::optional<RowSumCall<T>>& sum) {
+  constexpr std::size_t kMost = 4;
+  require(products.size() <= kMost, "gemm_group: expected at most {} products; got {}", kMost,
+          products.size());
+  std::array<Tiles<T>, kMost> tiles;
+  std::array<std::int64_t, kMost> end_chunk{};
+  std::int64_t chunks = 0, work = 0;
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    const ProductCall<T>& call = products[i];
+    tiles[i] = {.p = call.sizes, .a = call.a, .b = call.b, .beta = call.beta, .c = call.c};
+    tiles[i].cut(1);
+    end_chunk[i] = chunks += tiles[i].chunks();
+    work += call.sizes.m * call.sizes.n * call.sizes.k;
+  }
+  const std::int64_t grain = sum ? sum_grain(*sum) : 1;
+  if (sum) chunks += divide_up(sum->cols, grain);
+  parallel_for(chunks, work <= kSerialProducts ? chunks : 1,
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t c = begin; c < end; ++c) {
+                   std::size_t i = 0;
+                   while (i < products.size() && c >= end_chunk[i]) ++i;
+                   const std::int64_t first = c - (i == 0 ? 0 : end_chunk[i - 1]);
+                   if (i < products.size()) {
+                     const Tiles<T>& t = tiles[i];
+                     t.run(first * t.grain, std::min(t.all, (first + 1) * t.grain));
+                   } else {
+                     sum_columns(*sum, first * grain, std::min(sum->cols, (first + 1) * grain));
+                   }
+                 }
+               });
 }
 
 }  // namespace
 
 void gemm(const Product& p, float alpha, const float* a, const float* b, float beta, float* c,
           const Epilogue<float>& epilogue) {
-  run(1, p, alpha, a, {}, b, {}, beta, c, {}, epilogue);
+  run<float>(1,
+             {.p = p, .alpha = alpha, .a = a, .b = b, .beta = beta, .c = c, .epilogue = epilogue});
 }
 void gemm(const Product& p, double alpha, const double* a, const double* b, double beta, double* c,
           const Epilogue<double>& epilogue) {
-  run(1, p, alpha, a, {}, b, {}, beta, c, {}, epilogue);
+  run<double>(1,
+              {.p = p, .alpha = alpha, .a = a, .b = b, .beta = beta, .c = c, .epilogue = epilogue});
+}
+
+void gemm_group(std::span<const ProductCall<float>> products,
+                const std::optional<RowSumCall<float>>& sum) {
+  run_group(products, sum);
+}
+void gemm_group(std::span<const ProductCall<double>> products,
+                const std::optional<RowSumCall<double>>& sum) {
+  run_group(products, sum);
 }
 
 void gemm_batched(std::int64_t batch, const Product& p, float alpha, const float* a,
                   BatchStep step_a, const float* b, BatchStep step_b, float beta, float* c,
                   BatchStep step_c) {
-  run(batch, p, alpha, a, step_a, b, step_b, beta, c, step_c, {});
+  run<float>(batch, {.p = p,
+                     .alpha = alpha,
+                     .a = a,
+                     .step_a = step_a,
+                     .b = b,
+                     .step_b = step_b,
+                     .beta = beta,
+                     .c = c,
+                     .step_c = step_c});
 }
 void gemm_batched(std::int64_t batch, const Product& p, double alpha, const double* a,
                   BatchStep step_a, const double* b, BatchStep step_b, double beta, double* c,
                   BatchStep step_c) {
-  run(batch, p, alpha, a, step_a, b, step_b, beta, c, step_c, {});
+  run<double>(batch, {.p = p,
+                      .alpha = alpha,
+                      .a = a,
+                      .step_a = step_a,
+                      .b = b,
+                      .step_b = step_b,
+                      .beta = beta,
+                      .c = c,
+                      .step_c = step_c});
 }
 
 namespace {
 template <class T>
 void run_serial(const Product& sizes, T alpha, const T* a, const T* b, T beta, T* c) {
   if (sizes.m == 0 || sizes.n == 0) return;
-  tile_product(with_leading_dimensions(sizes), alpha, a, b, beta, c);
+  tile_product(with_leading_dimensions(sizes), alpha, a, b, beta, nullptr, c);
 }
 }  // namespace
 
@@ -269,10 +362,10 @@ void gemm_serial(const Product& p, double alpha, const double* a, const double* 
 }
 
 void sum_rows(const float* x, std::int64_t rows, std::int64_t cols, bool accumulate, float* y) {
-  run_sum_rows(x, rows, cols, accumulate, y);
+  run_sum_rows(RowSumCall<float>{x, rows, cols, accumulate, y});
 }
 void sum_rows(const double* x, std::int64_t rows, std::int64_t cols, bool accumulate, double* y) {
-  run_sum_rows(x, rows, cols, accumulate, y);
+  run_sum_rows(RowSumCall<double>{x, rows, cols, accumulate, y});
 }
 
 }  // namespace norma::kernels

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "core/kernels/activations.h"
 
@@ -21,8 +22,8 @@ struct Product {
 template <class T>
 struct Epilogue {
   const T* bias = nullptr;  // (n), added to every row
-  T* pre = nullptr;         // (m, n) dense: keeps c + bias, for the backward pass
-  std::optional<Activation> activation;
+  T* pre = nullptr;         // (m, n) dense: keeps c + bias, for the backward pass; beta must be 0
+  std::optional<Activation> activation;  // one that may be a gate
 };
 
 // C = alpha op(A) op(B) + beta C, then the epilogue. With beta 0 the old content of C is not read.
@@ -31,6 +32,29 @@ void gemm(const Product& p, float alpha, const float* a, const float* b, float b
           const Epilogue<float>& epilogue = {});
 void gemm(const Product& p, double alpha, const double* a, const double* b, double beta, double* c,
           const Epilogue<double>& epilogue = {});
+
+// A product c = op(a) op(b) + beta c, and y (cols) = sum over the rows of x (rows, cols), added to
+// y if `accumulate`: what a layer's backward pass has several of.
+template <class T>
+struct ProductCall {
+  Product sizes;
+  const T* a = nullptr;
+  const T* b = nullptr;
+  T beta = 0;
+  T* c = nullptr;
+};
+template <class T>
+struct RowSumCall {
+  const T* x = nullptr;
+  std::int64_t rows = 0, cols = 0;
+  bool accumulate = false;
+  T* y = nullptr;
+};
+// Independent of each other, in one parallel loop; the same bits as gemm() and sum_rows().
+void gemm_group(std::span<const ProductCall<float>> products,
+                const std::optional<RowSumCall<float>>& sum);
+void gemm_group(std::span<const ProductCall<double>> products,
+                const std::optional<RowSumCall<double>>& sum);
 
 // The same in one piece on the calling thread, for use inside a parallel loop.
 void gemm_serial(const Product& p, float alpha, const float* a, const float* b, float beta,

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "core/kernels/gemm.h"
 #include "hwy/highway.h"
@@ -92,12 +93,14 @@ HWY_INLINE void pack_panel(const T* b, std::int64_t ldb, bool transpose, std::in
   }
 }
 
-// One block: for i < kRows, j: c[i, j] = beta c[i, j] + alpha sum over k of a[i, k] b[k, j].
-// a[i, k] lies at a[i * lda + k], or at a[k * lda + i] if kTransposed; b has rows of `ldb`.
+// One block: for i < kRows, j: c[i, j] = beta c[i, j] + alpha sum over k of a[i, k] b[k, j] +
+// bias[j], where bias may be null. a[i, k] lies at a[i * lda + k], or at a[k * lda + i] if
+// kTransposed; b has rows of `ldb`.
 template <int kRows, int kVectors, bool kTransposed, class T>
 HWY_INLINE void block(const T* HWY_RESTRICT a, std::int64_t lda, const T* HWY_RESTRICT b,
-                      std::int64_t ldb, std::int64_t depth, T alpha, T beta, T* HWY_RESTRICT c,
-                      std::int64_t ldc, std::int64_t cols) {
+                      std::int64_t ldb, std::int64_t depth, T alpha, T beta,
+                      const T* HWY_RESTRICT bias, T* HWY_RESTRICT c, std::int64_t ldc,
+                      std::int64_t cols) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   constexpr std::int64_t kLanes = HWY_LANES(T);
@@ -120,6 +123,7 @@ HWY_INLINE void block(const T* HWY_RESTRICT a, std::int64_t lda, const T* HWY_RE
         T* to = c + i * ldc + v * kLanes;
         V sum = hn::Mul(scale, acc[i][v]);
         if (beta != T(0)) sum = hn::MulAdd(keep, hn::LoadU(d, to), sum);
+        if (bias) sum = hn::Add(sum, hn::LoadU(d, bias + v * kLanes));
         hn::StoreU(sum, d, to);
       }
     }
@@ -133,6 +137,7 @@ HWY_INLINE void block(const T* HWY_RESTRICT a, std::int64_t lda, const T* HWY_RE
     T* to = c + i * ldc;
     for (std::int64_t j = 0; j < cols; ++j) {
       to[j] = beta == T(0) ? line[j] : beta * to[j] + line[j];
+      if (bias) to[j] += bias[j];
     }
   }
 }
@@ -140,35 +145,35 @@ HWY_INLINE void block(const T* HWY_RESTRICT a, std::int64_t lda, const T* HWY_RE
 // All rows of a tile against one panel: block() over the rows.
 template <int kVectors, bool kTransposed, class T>
 HWY_INLINE void rows_by_panel(std::int64_t rows, const T* a, std::int64_t lda, const T* b,
-                              std::int64_t ldb, std::int64_t depth, T alpha, T beta, T* c,
-                              std::int64_t ldc, std::int64_t cols) {
+                              std::int64_t ldb, std::int64_t depth, T alpha, T beta, const T* bias,
+                              T* c, std::int64_t ldc, std::int64_t cols) {
   const std::int64_t step = kTransposed ? 1 : lda;
   std::int64_t i = 0;
   for (; i + kBlockRows <= rows; i += kBlockRows) {
-    block<kBlockRows, kVectors, kTransposed>(a + i * step, lda, b, ldb, depth, alpha, beta,
+    block<kBlockRows, kVectors, kTransposed>(a + i * step, lda, b, ldb, depth, alpha, beta, bias,
                                              c + i * ldc, ldc, cols);
   }
   if (kBlockRows > 4 && i + 4 <= rows) {
-    block<4, kVectors, kTransposed>(a + i * step, lda, b, ldb, depth, alpha, beta, c + i * ldc, ldc,
-                                    cols);
+    block<4, kVectors, kTransposed>(a + i * step, lda, b, ldb, depth, alpha, beta, bias,
+                                    c + i * ldc, ldc, cols);
     i += 4;
   }
   if (i + 2 <= rows) {
-    block<2, kVectors, kTransposed>(a + i * step, lda, b, ldb, depth, alpha, beta, c + i * ldc, ldc,
-                                    cols);
+    block<2, kVectors, kTransposed>(a + i * step, lda, b, ldb, depth, alpha, beta, bias,
+                                    c + i * ldc, ldc, cols);
     i += 2;
   }
   if (i < rows) {
-    block<1, kVectors, kTransposed>(a + i * step, lda, b, ldb, depth, alpha, beta, c + i * ldc, ldc,
-                                    cols);
+    block<1, kVectors, kTransposed>(a + i * step, lda, b, ldb, depth, alpha, beta, bias,
+                                    c + i * ldc, ldc, cols);
   }
 }
 
-// c = beta c + alpha op(a) op(b) on the calling thread. `panel` holds kPanelDepth * kPanelCols
-// elements, 64-byte aligned.
+// c = beta c + alpha op(a) op(b) + bias on the calling thread; bias (n) may be null. `panel` holds
+// kPanelDepth * kPanelCols elements, 64-byte aligned.
 template <class T>
-HWY_INLINE void tile_product(const Product& p, T alpha, const T* a, const T* b, T beta, T* c,
-                             T* panel) {
+HWY_INLINE void tile_product(const Product& p, T alpha, const T* a, const T* b, T beta,
+                             const std::type_identity_t<T>* bias, T* c, T* panel) {
   constexpr std::int64_t kCols = kPanelCols<T>;
   const std::int64_t parts = std::max<std::int64_t>(1, (p.k + kPanelDepth - 1) / kPanelDepth);
   const std::int64_t depth = (p.k + parts - 1) / parts;
@@ -178,6 +183,7 @@ HWY_INLINE void tile_product(const Product& p, T alpha, const T* a, const T* b, 
     const std::int64_t k0 = part * depth;
     const std::int64_t kc = std::min(depth, p.k - k0);
     const T keep = part == 0 ? beta : T(1);
+    const bool last = part + 1 == parts;
     const T* from = a + (p.transpose_a ? k0 * p.lda : k0);
     for (std::int64_t j = 0; j < p.n; j += kCols) {
       const std::int64_t cols = std::min(kCols, p.n - j);
@@ -189,8 +195,8 @@ HWY_INLINE void tile_product(const Product& p, T alpha, const T* a, const T* b, 
         ldb = kCols;
       }
       const auto run = [&]<int kVectors, bool kTransposed>() {
-        rows_by_panel<kVectors, kTransposed>(p.m, from, p.lda, rows, ldb, kc, alpha, keep, c + j,
-                                             p.ldc, cols);
+        rows_by_panel<kVectors, kTransposed>(p.m, from, p.lda, rows, ldb, kc, alpha, keep,
+                                             bias && last ? bias + j : nullptr, c + j, p.ldc, cols);
       };
       if (cols > kCols / 2) {
         p.transpose_a ? run.template operator()<2, true>() : run.template operator()<2, false>();

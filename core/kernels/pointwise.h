@@ -11,9 +11,9 @@
 
 namespace norma::kernels {
 
-// Elements of a chunk: 128 KiB of f32, so that a chunk stays in the second-level cache and its work
+// Elements of a chunk: 64 KiB of f32, so that a chunk stays in the second-level cache and its work
 // hides what it costs to start a thread.
-inline constexpr std::int64_t kPointwiseGrain = 32768;
+inline constexpr std::int64_t kPointwiseGrain = 16384;
 
 // --- Memory. -----------------------------------------------------------------------------------
 // y[i] += x[i]; half types add in f32 and round once.

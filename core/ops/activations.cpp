@@ -40,6 +40,10 @@ void backward_kernel(BackwardContext& ctx) {
   });
 }
 
+void recompute_kernel(BackwardContext& ctx) {
+  ctx.set_recomputed(forward("backward", ctx.attrs<Attrs>(), ctx.saved(0)));
+}
+
 Tensor gated_forward(const char* name, Activation kind, const Tensor& gate, const Tensor& up) {
   Tensor y = Tensor::empty(gate.shape(), gate.dtype());
   dispatch_compute(gate.dtype(), name, [&]<class T>() {
@@ -64,6 +68,11 @@ void gated_backward_kernel(BackwardContext& ctx) {
     kernels::gate_backward(kind, gate.data<T>(), up.data<T>(), dy.data<T>(), out[0], out[1],
                            gate.numel());
   });
+}
+
+void gated_recompute(BackwardContext& ctx) {
+  ctx.set_recomputed(
+      gated_forward("backward", ctx.attrs<Attrs>().kind, ctx.saved(0), ctx.saved(1)));
 }
 
 // The gelu of `kind` from primitives.
@@ -101,35 +110,42 @@ const OpInfo leaky_relu_op{"leaky_relu", [](BackwardContext& ctx) {
                              ctx.set_grad(0, where(gt(ctx.saved(0), 0.0), dy, dy * slope));
                            }};
 
-const OpInfo gelu_op{"gelu", backward_kernel, [](Inputs x, const void* attrs) {
-                       return composed_gelu(x[0], kind_of(attrs));
-                     }};
+const OpInfo gelu_op{
+    "gelu", backward_kernel,
+    [](Inputs x, const void* attrs) { return composed_gelu(x[0], kind_of(attrs)); },
+    recompute_kernel};
 
 const OpInfo silu_op{"silu", backward_kernel,
-                     [](Inputs x, const void*) { return x[0] * sigmoid(x[0]); }};
+                     [](Inputs x, const void*) { return x[0] * sigmoid(x[0]); }, recompute_kernel};
 
-const OpInfo softplus_op{"softplus", backward_kernel, [](Inputs x, const void*) {
+const OpInfo softplus_op{"softplus", backward_kernel,
+                         [](Inputs x, const void*) {
                            const Tensor zero = Tensor::scalar(0.0, x[0].dtype());
                            return maximum(x[0], zero) + log(add_scalar(exp(neg(abs(x[0]))), 1.0));
-                         }};
+                         },
+                         recompute_kernel};
 
-const OpInfo elu_op{"elu", backward_kernel, [](Inputs x, const void* attrs) {
+const OpInfo elu_op{"elu", backward_kernel,
+                    [](Inputs x, const void* attrs) {
                       const Tensor zero = Tensor::scalar(0.0, x[0].dtype());
                       const Tensor positive = gt(x[0], 0.0);
                       const Tensor below = where(positive, zero, x[0]);
                       return where(positive, x[0],
                                    add_scalar(exp(below), -1.0) * parameter_of(attrs));
-                    }};
+                    },
+                    recompute_kernel};
 
 const OpInfo swiglu_op{"swiglu", gated_backward_kernel,
-                       [](Inputs x, const void*) { return x[0] * sigmoid(x[0]) * x[1]; }};
+                       [](Inputs x, const void*) { return x[0] * sigmoid(x[0]) * x[1]; },
+                       gated_recompute};
 
-const OpInfo geglu_op{"geglu", gated_backward_kernel, [](Inputs x, const void* attrs) {
-                        return composed_gelu(x[0], kind_of(attrs)) * x[1];
-                      }};
+const OpInfo geglu_op{
+    "geglu", gated_backward_kernel,
+    [](Inputs x, const void* attrs) { return composed_gelu(x[0], kind_of(attrs)) * x[1]; },
+    gated_recompute};
 
 const OpInfo reglu_op{"reglu", gated_backward_kernel,
-                      [](Inputs x, const void*) { return relu(x[0]) * x[1]; }};
+                      [](Inputs x, const void*) { return relu(x[0]) * x[1]; }, gated_recompute};
 
 namespace {
 
@@ -137,6 +153,7 @@ Tensor fused(const OpInfo& info, const Attrs& attrs, const Tensor& x) {
   if (is_half(x.dtype())) return to(fused(info, attrs, to(x, DType::f32)), x.dtype());
   Tensor y = forward(info.name, attrs, x);
   record(info, y, {x}, {x}, attrs);
+  allow_recompute(y);
   return y;
 }
 
@@ -150,6 +167,7 @@ Tensor gated(const OpInfo& info, Activation kind, const Tensor& gate, const Tens
   }
   Tensor y = gated_forward(info.name, kind, gate, up);
   record(info, y, {gate, up}, {gate, up}, Attrs{kind, 0.0});
+  allow_recompute(y);
   return y;
 }
 

@@ -6,6 +6,7 @@
 #include "core/autograd.h"
 #include "core/kernels/activations.h"
 #include "core/kernels/gemm.h"
+#include "core/kernels/pointwise.h"
 #include "core/ops/activations.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/cast.h"
@@ -57,6 +58,41 @@ Tensor linear_composed(std::span<const Tensor> inputs, const void* attrs) {
   return activate(static_cast<const LinearOptions*>(attrs)->activation, y);
 }
 
+// Where z = x weight^T + bias stands among what was saved, if it was.
+int place_of_pre(const BackwardContext& ctx) { return ctx.num_inputs() > 2 ? 3 : 2; }
+
+// y = activation(z), and beside it activation'(z), in the memory of z where nobody needs it later.
+void linear_recompute(BackwardContext& ctx) {
+  const auto activation = *kernel_activation(ctx.attrs<LinearOptions>().activation);
+  Tensor slope = ctx.take_saved(place_of_pre(ctx));
+  const Tensor z = slope.defined() ? slope : ctx.saved(place_of_pre(ctx));
+  if (!slope.defined()) slope = Tensor::empty(z.shape(), z.dtype());
+  Tensor y = Tensor::empty(z.shape(), z.dtype());
+  dispatch_compute(z.dtype(), "linear", [&]<class T>() {
+    kernels::activate_with_slope(activation, z.data<T>(), y.mutable_data<T>(),
+                                 slope.mutable_data<T>(), z.numel());
+  });
+  ctx.set_recomputed(std::move(y), std::move(slope));
+}
+
+// dy * activation'(z), in the memory of dy where nobody else sees it.
+Tensor through_activation(BackwardContext& ctx, kernels::Activation activation, Tensor dy) {
+  Tensor dz = BackwardContext::exclusive(dy) ? dy : Tensor::empty(dy.shape(), dy.dtype());
+  const Tensor slope = ctx.recomputed_beside();
+  const Tensor z = slope.defined() ? slope : ctx.saved(place_of_pre(ctx));
+  dispatch_compute(dy.dtype(), "linear", [&]<class T>() {
+    if (slope.defined()) {
+      kernels::binary(kernels::Binary::mul,
+                      kernels::broadcast_plan(dy.shape(), {&dy.shape(), &dy.shape()}), dy.data<T>(),
+                      slope.data<T>(), dz.mutable_data<T>());
+    } else {
+      kernels::activate_backward(activation, 0.0, z.data<T>(), dy.data<T>(), false,
+                                 dz.mutable_data<T>(), dy.numel());
+    }
+  });
+  return dz;
+}
+
 // dz = dy * activation'(z); dx = dz weight, dweight = dz^T x, dbias = sum of dz over its rows.
 void linear_backward(BackwardContext& ctx) {
   const auto activation = kernel_activation(ctx.attrs<LinearOptions>().activation);
@@ -65,37 +101,40 @@ void linear_backward(BackwardContext& ctx) {
   const std::int64_t out = weight.size(0), in = weight.size(1);
   Tensor dz = ctx.take_grad_output();
   const std::int64_t rows = dz.shape().numel(0, dz.rank() - 1);
+  if (activation) dz = through_activation(ctx, *activation, std::move(dz));
   dispatch_compute(x.dtype(), "linear", [&]<class T>() {
-    if (activation) {
-      const Tensor z = ctx.saved(has_bias ? 3 : 2);
-      const bool reuse = BackwardContext::exclusive(dz);
-      const Tensor dy = dz;
-      if (!reuse) dz = Tensor::empty(dy.shape(), dy.dtype());
-      kernels::activate_backward(*activation, 0.0, z.data<T>(), dy.data<T>(), false,
-                                 dz.mutable_data<T>(), dy.numel());
-    }
     const T* g = dz.data<T>();
+    std::array<kernels::ProductCall<T>, 2> products;
+    std::size_t count = 0;
+    std::optional<kernels::RowSumCall<T>> sum;
     if (ctx.needs(0)) {
       Destination d = ctx.destination(0);
-      kernels::gemm({.m = rows, .n = in, .k = out}, T(1), g, weight.data<T>(), T(d.accumulate),
-                    d.tensor.mutable_data<T>());
+      products[count++] = {{.m = rows, .n = in, .k = out},
+                           g,
+                           weight.data<T>(),
+                           T(d.accumulate),
+                           d.tensor.mutable_data<T>()};
     }
     if (ctx.needs(1)) {
       Destination d = ctx.destination(1);
-      kernels::gemm({.m = out, .n = in, .k = rows, .transpose_a = true}, T(1), g, x.data<T>(),
-                    T(d.accumulate), d.tensor.mutable_data<T>());
+      products[count++] = {{.m = out, .n = in, .k = rows, .transpose_a = true},
+                           g,
+                           x.data<T>(),
+                           T(d.accumulate),
+                           d.tensor.mutable_data<T>()};
     }
     if (has_bias && ctx.needs(2)) {
       Destination d = ctx.destination(2);
-      kernels::sum_rows(g, rows, out, d.accumulate, d.tensor.mutable_data<T>());
+      sum = {g, rows, out, d.accumulate, d.tensor.mutable_data<T>()};
     }
+    kernels::gemm_group(std::span<const kernels::ProductCall<T>>(products.data(), count), sum);
   });
 }
 
 }  // namespace
 
 extern const OpInfo linear_op;
-const OpInfo linear_op{"linear", linear_backward, linear_composed};
+const OpInfo linear_op{"linear", linear_backward, linear_composed, linear_recompute};
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, LinearOptions options) {
   require(x.rank() >= 1, "linear: x must have at least one axis; got a scalar");
@@ -138,6 +177,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, LinearO
   if (activation) kept[count++] = keep_pre ? pre : y;
   record(linear_op, std::span<Tensor>(&y, 1), inputs, std::span<const Tensor>(kept.data(), count),
          options);
+  if (keep_pre) allow_recompute(y);
   return y;
 }
 

@@ -67,14 +67,10 @@ struct RunMoments {
   Tensor mean, var;
 };
 
-// x, weight and bias in one compute type.
-Tensor compute(const Tensor& x, const Tensor& weight, const Tensor& bias, const RowsShape& s,
-               RunMoments* moments) {
+// x, weight and bias in one compute type; mean and var may be undefined.
+Tensor run_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const RowsShape& s,
+                   Tensor& mean, Tensor& rstd, Tensor& var) {
   Tensor y = Tensor::empty(x.shape(), x.dtype());
-  const Shape per_run{s.rows};
-  Tensor rstd = Tensor::empty(per_run, x.dtype()), mean, var;
-  if (s.centre) mean = Tensor::empty(per_run, x.dtype());
-  if (moments) var = Tensor::empty(per_run, x.dtype());
   dispatch_compute(x.dtype(), "norm_rows", [&]<class T>() {
     kernels::norm_rows_forward(s, x.data<T>(), weight.defined() ? weight.data<T>() : nullptr,
                                bias.defined() ? bias.data<T>() : nullptr, y.mutable_data<T>(),
@@ -82,7 +78,25 @@ Tensor compute(const Tensor& x, const Tensor& weight, const Tensor& bias, const 
                                rstd.mutable_data<T>(),
                                var.defined() ? var.mutable_data<T>() : nullptr);
   });
+  return y;
+}
+
+void norm_rows_recompute(BackwardContext& ctx) {
+  const Tensor x = ctx.saved(0);
+  Tensor mean, rstd = Tensor::empty(ctx.saved(4).shape(), x.dtype()), var;
+  ctx.set_recomputed(
+      run_forward(x, ctx.saved(1), ctx.saved(2), ctx.attrs<RowsShape>(), mean, rstd, var));
+}
+
+Tensor compute(const Tensor& x, const Tensor& weight, const Tensor& bias, const RowsShape& s,
+               RunMoments* moments) {
+  const Shape per_run{s.rows};
+  Tensor rstd = Tensor::empty(per_run, x.dtype()), mean, var;
+  if (s.centre) mean = Tensor::empty(per_run, x.dtype());
+  if (moments) var = Tensor::empty(per_run, x.dtype());
+  Tensor y = run_forward(x, weight, bias, s, mean, rstd, var);
   record(norm_rows_op, y, {x, weight, bias}, {x, weight, bias, mean, rstd}, s);
+  allow_recompute(y);
   if (moments) *moments = {mean, var};
   return y;
 }
@@ -139,7 +153,7 @@ Tensor norm_rows(const Tensor& x, const Tensor& weight, const Tensor& bias,
 
 }  // namespace
 
-const OpInfo norm_rows_op{"norm_rows", norm_rows_backward, norm_rows_composed};
+const OpInfo norm_rows_op{"norm_rows", norm_rows_backward, norm_rows_composed, norm_rows_recompute};
 
 Tensor norm_rows(const Tensor& x, const Tensor& weight, const Tensor& bias,
                  const NormRowsOptions& options, const char* name) {
