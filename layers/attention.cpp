@@ -1,5 +1,7 @@
 #include "layers/attention.h"
 
+#include "core/ops/arithmetic.h"
+#include "core/ops/cast.h"
 #include "core/ops/movement.h"
 
 namespace norma {
@@ -55,6 +57,14 @@ std::int64_t checked_kv_heads(const AttentionConfig& config) {
 Linear::Options product(const AttentionConfig& config,
                         ParameterKind::Role role = ParameterKind::matrix) {
   return {.bias = config.bias, .role = role, .features_last = true};
+}
+
+// What a mask of keys (B, S) and one of pairs (B or 1, T, S) both let through.
+Tensor both(const Tensor& keys, const Tensor& pairs) {
+  if (!keys.defined() || !pairs.defined()) return keys.defined() ? keys : pairs;
+  const Tensor one = Tensor::ones({1}, DType::f32), zero = Tensor::zeros({1}, DType::f32);
+  const Tensor counts = where(reshape(keys, {keys.size(0), 1, keys.size(1)}), one, zero);
+  return to(where(pairs, counts, zero), DType::u8);
 }
 
 }  // namespace
@@ -127,6 +137,12 @@ Tensor Attention::heads_of(const Tensor& x, std::int64_t heads, Layer* norm,
   return reshape(norm->forward(per_head, pass), split);
 }
 
+Tensor Attention::turned(const Tensor& x, std::int64_t start) const {
+  const auto* rotary = config_.position.get_if<RopePositionConfig>();
+  if (!rotary) return x;
+  return rope(x, {.base = rotary->base, .layout = rotary->layout, .offset = start});
+}
+
 Tensor Attention::bias_for(std::int64_t queries, std::int64_t keys, const Forward& pass) {
   if (cross_) return {};
   if (relative_) return relative_->forward(queries, keys);
@@ -139,24 +155,45 @@ Tensor Attention::bias_for(std::int64_t queries, std::int64_t keys, const Forwar
   return alibi_;
 }
 
-Tensor Attention::forward(const Tensor& x, const Forward& pass) {
-  require(!cross_ || pass.memory.defined(),
-          "attention: {} reads an encoded source; the pass has none (Forward::memory)", path());
-  const Tensor& from = cross_ ? pass.memory : x;
-  Tensor q = heads_of(q_.forward(x, pass), config_.heads, q_norm_.get(), pass);
-  Tensor k = heads_of(k_.forward(from, pass), kv_heads_, k_norm_.get(), pass);
-  const Tensor v = heads_of(v_.forward(from, pass), kv_heads_, v_norm_.get(), pass);
-  if (const auto* rotary = config_.position.get_if<RopePositionConfig>()) {
-    const RopeOptions options{.base = rotary->base, .layout = rotary->layout};
-    q = rope(q, options);
-    k = rope(k, options);
+Attention::KeysAndValues Attention::read(const Tensor& x, std::int64_t start, const Forward& pass) {
+  return {.k = turned(heads_of(k_.forward(x, pass), kv_heads_, k_norm_.get(), pass), start),
+          .v = heads_of(v_.forward(x, pass), kv_heads_, v_norm_.get(), pass)};
+}
+
+Attention::KeysAndValues Attention::read_on(const Tensor& x, const Forward& pass) {
+  require(config_.causal, "attention: {} is not causal, so nothing can be kept for later tokens",
+          path());
+  KeysAndValues all = read(x, pass.cache->length, pass);
+  std::vector<Tensor>& kept = pass.cache->kept[path()];
+  if (!kept.empty()) {
+    all = {.k = concatenate({kept[0], all.k}, 1), .v = concatenate({kept[1], all.v}, 1)};
   }
+  kept = {all.k, all.v};
+  return all;
+}
+
+Attention::KeysAndValues Attention::read_memory(const Forward& pass) {
+  if (pass.cache) {
+    const auto kept = pass.cache->kept.find(path());
+    if (kept != pass.cache->kept.end()) return {.k = kept->second[0], .v = kept->second[1]};
+  }
+  require(pass.memory.defined(),
+          "attention: {} reads an encoded source; the pass has none (Forward::memory)", path());
+  const KeysAndValues all = read(pass.memory, 0, pass);
+  if (pass.cache) pass.cache->kept[path()] = {all.k, all.v};
+  return all;
+}
+
+Tensor Attention::forward(const Tensor& x, const Forward& pass) {
+  const std::int64_t start = pass.cache && !cross_ ? pass.cache->length : 0;
+  const Tensor q = turned(heads_of(q_.forward(x, pass), config_.heads, q_norm_.get(), pass), start);
+  const auto [k, v] = cross_ ? read_memory(pass) : pass.cache ? read_on(x, pass) : read(x, 0, pass);
   AttentionOptions options;
   options.scale = config_.scale;
   options.causal = config_.causal;
   options.window = config_.window.value_or(0);
   options.softcap = config_.softcap.value_or(0);
-  options.mask = cross_ ? pass.source_mask : pass.mask;
+  options.mask = cross_ ? pass.source_mask : both(pass.mask, pass.visible);
   options.bias = bias_for(q.size(1), k.size(1), pass);
   if (training() && config_.dropout > 0) {
     options.dropout = config_.dropout;

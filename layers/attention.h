@@ -52,10 +52,11 @@ struct AttentionParts {
 // own `relative` one, or pass.attention_bias.
 // Shapes: x (B, T, C), m (B, S, C'); q.weight (heads D, C), k.weight, v.weight (kv_heads D, C'),
 // out.weight (C, heads D), D = C / heads unless given.
-// Masks: a key counts where pass.mask (cross-attention: pass.source_mask) is 1; a query that sees
-// no key gives 0 (before Wout).
-// Throws: if the heads do not divide the width, or kv_heads the heads; for cross-attention that is
-// causal or has positions.
+// Masks: a key counts where pass.mask (cross-attention: pass.source_mask) is 1, and pass.visible
+// for the query; a query that sees no key gives 0 (before Wout). Cache: causal self-attention keeps
+// the keys and values of all tokens so far, cross-attention those of the source. Throws: if the
+// heads do not divide the width, or kv_heads the heads; for cross-attention that is causal or has
+// positions.
 class Attention final : public Layer {
  public:
   Attention(const AttentionConfig& config, const Scope& scope, const Signature& in,
@@ -63,6 +64,15 @@ class Attention final : public Layer {
   [[nodiscard]] Tensor forward(const Tensor& x, const Forward& pass) override;
 
  private:
+  // Of all keys that the queries may look at; RoPE has turned k already.
+  struct KeysAndValues {
+    Tensor k, v;  // (B, S, kv_heads, D)
+  };
+  [[nodiscard]] KeysAndValues read(const Tensor& x, std::int64_t start, const Forward& pass);
+  [[nodiscard]] KeysAndValues read_on(const Tensor& x, const Forward& pass);
+  [[nodiscard]] KeysAndValues read_memory(const Forward& pass);
+  // By RoPE, x[:, 0] standing at position `start`.
+  [[nodiscard]] Tensor turned(const Tensor& x, std::int64_t start) const;
   [[nodiscard]] Tensor bias_for(std::int64_t queries, std::int64_t keys, const Forward& pass);
   [[nodiscard]] Tensor heads_of(const Tensor& x, std::int64_t heads, Layer* norm,
                                 const Forward& pass) const;

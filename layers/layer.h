@@ -17,6 +17,13 @@ struct Signature {
   bool features_last = false;
 };
 
+// Whether passes over new tokens alone can go on from a Forward::cache.
+enum class Continues : std::uint8_t {
+  no,              // a later token changes what stands at earlier ones
+  within_context,  // up to the length that the model was made for
+  endlessly,       // its state has one size, however long the text
+};
+
 class Layer : public Module {
  public:
   Layer(const Scope& scope, Signature output) : Module(scope), output_(std::move(output)) {}
@@ -28,6 +35,8 @@ class Layer : public Module {
   virtual void profile(const Tensor& /*x*/, const Forward& /*pass*/) {}
   [[nodiscard]] Tensor operator()(const Tensor& x) { return forward(x, Forward{}); }
   [[nodiscard]] const Signature& output() const { return output_; }
+  // In evaluation.
+  [[nodiscard]] virtual Continues continues() const { return Continues::no; }
 
  private:
   Signature output_;

@@ -9,6 +9,7 @@
 #include "core/parameters.h"
 #include "core/random.h"
 #include "core/tensor.h"
+#include "layers/cache.h"
 #include "layers/observer.h"
 #include "layers/scope.h"
 
@@ -20,7 +21,9 @@ struct Forward {
   Tensor source;           // (B, S) ids of what an encoder-decoder reads; else empty
   Tensor source_mask;      // (B, S) u8, as `mask`, of the source; may be empty
   Tensor memory;           // (B, S, C), what cross-attention reads: the encoded source
-  Tensor attention_bias;   // (H, T, T), added to the logits of self-attention; may be empty
+  Tensor attention_bias;   // (H, T, S), added to the logits of self-attention; may be empty
+  Tensor visible;          // (B or 1, T, S) u8: 1 where query t of self-attention may look at key s
+  Cache* cache = nullptr;  // the pass goes on from it; then S counts its tokens too, also in `mask`
   std::uint64_t seed = 0;  // the run's
   std::string stream;      // names this pass for dropout: "step 17/batch 0"
   Observer* observer = nullptr;  // is told of values on the way; see layers/observer.h

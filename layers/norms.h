@@ -43,6 +43,18 @@ struct NormConfig : config::OneOf<NormConfigs> {
   [[nodiscard]] LayerPtr build(const Scope& scope, const Signature& in) const {
     return visit([&](const auto& norm) { return norm.build(scope, in); });
   }
+  // True iff in evaluation, inside a transformer, a token's output depends on no other token.
+  [[nodiscard]] bool per_token() const {
+    return visit([](const auto& norm) {
+      if constexpr (requires { norm.track; }) {
+        return norm.track;
+      } else if constexpr (requires { norm.shape; }) {
+        return norm.shape.size() <= 1;
+      } else {
+        return true;
+      }
+    });
+  }
 };
 
 }  // namespace norma

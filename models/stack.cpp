@@ -65,7 +65,8 @@ Tensor Stack::run(ResidualStream stream, const Forward& pass) {
   Forward inner = pass;
   if (relative_) {
     const std::int64_t length = stream.x.size(1);
-    inner.attention_bias = relative_->forward(length, length);
+    const std::int64_t before = pass.cache ? pass.cache->length : 0;
+    inner.attention_bias = relative_->forward(length, before + length);
   }
   if (second_stream_) stream.second = stream.x;
   observe(pass, "embedding", stream.x);

@@ -94,16 +94,15 @@ Transformer::Transformer(const TransformerConfig& config, const Scope& scope, co
 
 Tensor Transformer::embed(const Tensor& ids, const Forward& pass) {
   require(ids.rank() == 2, "transformer: expected ids of shape (B, T); got {}", ids.shape());
-  const std::int64_t length = ids.size(1);
-  require(length <= context_,
-          "transformer: a sequence of {} tokens is longer than the context of {}", length,
-          context_);
+  const std::int64_t start = pass.cache ? pass.cache->length : 0, end = start + ids.size(1);
+  require(end <= context_, "transformer: a sequence of {} tokens is longer than the context of {}",
+          end, context_);
   Tensor x = tokens_.forward(ids, pass);
   if (embedding_scale_ != 1) x = x * embedding_scale_;
   if (positions_) {
-    x = x + positions_->forward(Tensor::arange(length), pass);
+    x = x + positions_->forward(slice(Tensor::arange(end), 0, start, end), pass);
   } else if (sinusoids_.defined()) {
-    x = x + slice(sinusoids_, 0, 0, length);
+    x = x + slice(sinusoids_, 0, start, end);
   }
   if (embedding_norm_) x = embedding_norm_->forward(x, pass);
   return dropout_->forward(x, pass);
@@ -111,18 +110,34 @@ Tensor Transformer::embed(const Tensor& ids, const Forward& pass) {
 
 Tensor Transformer::features(const Tensor& ids, const Forward& pass, Run run) {
   if (!encoder_) return ((*stack_).*run)(embed(ids, pass), pass);
+  Forward writing = pass;
+  // Later passes with a cache find the source's keys and values in it.
+  if (!pass.cache || pass.cache->length == 0) writing.memory = read_source(pass, run);
+  return ((*stack_).*run)(embed(ids, pass), writing);
+}
+
+Tensor Transformer::read_source(const Forward& pass, Run run) {
   require(pass.source.defined(),
           "transformer: an encoder_decoder reads a source; this pass has none (Forward::source)");
   Forward reading = pass;
   reading.mask = pass.source_mask;
   reading.stream += "/source";  // other dropout than the decoder's
-  Forward writing = pass;
-  writing.memory = ((*encoder_).*run)(embed(pass.source, reading), reading);
-  return ((*stack_).*run)(embed(ids, pass), writing);
+  reading.cache = nullptr;
+  return ((*encoder_).*run)(embed(pass.source, reading), reading);
+}
+
+Continues Transformer::continues() const {
+  const Side side = config_.sides().back();
+  bool per_token = config_.causal(side) && (!config_.qk_norm || config_.qk_norm->norm.per_token());
+  for (std::int64_t i = 0; i < config_.blocks(side); ++i) {
+    per_token = per_token && config_.norm_of(side, i).per_token();
+  }
+  return per_token ? Continues::within_context : Continues::no;
 }
 
 Tensor Transformer::forward(const Tensor& ids, const Forward& pass) {
   const Tensor x = features(ids, pass, &Stack::forward);
+  if (pass.cache) pass.cache->length += ids.size(1);
   Tensor logits = head_ ? head_->forward(x, pass) : linear(x, tokens_.weight());
   if (config_.logit_softcap) {
     logits = tanh(logits * (1 / *config_.logit_softcap)) * *config_.logit_softcap;

@@ -21,10 +21,15 @@ class Transformer final : public Model {
   Transformer(const TransformerConfig& config, const Scope& scope, const Signature& in);
   [[nodiscard]] Tensor forward(const Tensor& ids, const Forward& pass) override;
   void profile(const Tensor& ids, const Forward& pass) override;
+  // What is causal goes on from a cache, unless a norm looks at other tokens. An encoder-decoder
+  // reads the source in the first pass, and keeps what its decoder needs of it.
+  [[nodiscard]] Continues continues() const override;
 
  private:
   using Run = Tensor (Stack::*)(const Tensor& x, const Forward& pass);
   [[nodiscard]] Tensor embed(const Tensor& ids, const Forward& pass);
+  // The encoder's output.
+  [[nodiscard]] Tensor read_source(const Forward& pass, Run run);
   // The features that the head reads.
   [[nodiscard]] Tensor features(const Tensor& ids, const Forward& pass, Run run);
 

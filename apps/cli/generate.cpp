@@ -24,7 +24,14 @@ Status generate_text(const Arguments& arguments) {
     throw UsageError(fmt::format("{}: its data are \"{}\", not text; generate needs a run on text",
                                  arguments.run, run.config().data.type()));
   }
-  std::vector<std::int64_t> ids = tokenizer->encode(arguments.prompt);
+  const auto* transformer = run.config().model.get_if<TransformerConfig>();
+  if (transformer && transformer->kind == TransformerKind::encoder) {
+    throw UsageError(fmt::format(
+        "{}: its model is an encoder, which sees later tokens; generate needs a decoder "
+        "or a recurrent model",
+        arguments.run));
+  }
+  std::vector<std::int64_t> ids = tokenizer->encode(arguments.prompt, "PROMPT");
   fmt::print("{}", arguments.prompt);
   generate(run.model(), run.data().spec(), ids, arguments.options, [&](std::int64_t id) {
     fmt::print("{}", tokenizer->decode(std::span(&id, 1)));

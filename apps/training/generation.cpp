@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/autograd.h"
+#include "core/ops/movement.h"
 #include "core/random.h"
 
 namespace norma {
@@ -40,6 +41,38 @@ std::int64_t pick(const std::vector<double>& logits, const GenerationOptions& op
   return order[n - 1];
 }
 
+// A model that reads a growing text; see Note [What generation sees].
+class Reader {
+ public:
+  Reader(Model& model, std::int64_t context, bool cache)
+      : model_(model),
+        context_(static_cast<std::size_t>(context)),
+        bounded_(model.continues() != Continues::endlessly),
+        cached_(cache && model.continues() != Continues::no) {}
+
+  // The logits of what follows `ids`, which begin with those of the last call.
+  std::vector<double> logits_behind(const std::vector<std::int64_t>& ids) {
+    if (bounded_ && ids.size() - start_ > context_) {
+      start_ = ids.size() - std::max<std::size_t>(1, context_ / 2);
+      cache_ = Cache{};
+    }
+    Forward pass;
+    if (cached_) pass.cache = &cache_;
+    const std::span<const std::int64_t> unread =
+        std::span(ids).subspan(start_ + static_cast<std::size_t>(cache_.length));
+    const Tensor logits = model_.forward(
+        Tensor::from_ids(Shape{1, static_cast<std::int64_t>(unread.size())}, unread), pass);
+    return slice(logits, 1, logits.size(1) - 1, logits.size(1)).to_vector();
+  }
+
+ private:
+  Model& model_;
+  std::size_t context_;
+  bool bounded_, cached_;
+  std::size_t start_ = 0;
+  Cache cache_;
+};
+
 }  // namespace
 
 void generate(Model& model, const DataSpec& data, std::vector<std::int64_t> ids,
@@ -47,16 +80,10 @@ void generate(Model& model, const DataSpec& data, std::vector<std::int64_t> ids,
   const NoGrad off;
   model.eval();
   RandomStream random(random_key(options.seed, "generate"));
-  const auto context = static_cast<std::size_t>(data.input[0]);
+  Reader reader(model, data.input[0], options.cache);
   if (ids.empty()) ids.push_back(0);
   for (std::int64_t i = 0; i < options.tokens; ++i) {
-    const std::size_t length = std::min(ids.size(), context);
-    const std::span<const std::int64_t> seen(ids.data() + (ids.size() - length), length);
-    const Tensor logits =
-        model(Tensor::from_ids(Shape{1, static_cast<std::int64_t>(length)}, seen));
-    const std::vector<double> all = logits.to_vector();
-    const auto vocab = static_cast<std::ptrdiff_t>(logits.size(-1));
-    const std::int64_t next = pick({all.end() - vocab, all.end()}, options, random);
+    const std::int64_t next = pick(reader.logits_behind(ids), options, random);
     ids.push_back(next);
     emit(next);
   }

@@ -21,6 +21,25 @@ HWY_BEFORE_NAMESPACE();
 namespace norma::kernels::HWY_NAMESPACE {
 namespace {
 
+// to[j] = 0 where mask[j] is 1, else -inf: to be added to a logit.
+template <class T>
+HWY_INLINE void AddedMask(const std::uint8_t* mask, std::int64_t n, T* to) {
+  for (std::int64_t j = 0; j < n; ++j) {
+    to[j] = mask[j] ? T{0} : -std::numeric_limits<T>::infinity();
+  }
+}
+
+// The mask of a query at the keys of a tile, to be added; null without one.
+template <class T>
+HWY_INLINE const T* MaskOfRow(const AttentionTask<T>& a, std::int64_t b, std::int64_t query,
+                              std::int64_t j0, std::int64_t cols, T* memory) {
+  const AttentionShape& s = a.shape;
+  if (!a.in.mask) return nullptr;
+  if (s.mask_query_stride == 0) return memory + j0;  // one for all queries: see RunUnit
+  AddedMask(a.in.mask + b * s.mask_sample_stride + query * s.mask_query_stride + j0, cols, memory);
+  return memory;
+}
+
 template <class T>
 HWY_NOINLINE void ForwardUnit(const AttentionTask<T>& a, std::int64_t b, std::int64_t kv_head,
                               const AttentionScratch<T>& m) {
@@ -60,11 +79,11 @@ HWY_NOINLINE void ForwardUnit(const AttentionTask<T>& a, std::int64_t b, std::in
                                    band,
                                    {}});
         RowInputs<T> in;
-        in.mask = a.in.mask ? m.mask + j0 : nullptr;
         in.keep = m.keep;
         in.j0 = j0;
         in.largest = a.largest ? &largest : nullptr;
         for (std::int64_t r = 0; r < rows; ++r) {
+          in.mask = MaskOfRow(a, b, i0 + r, j0, t.cols, m.mask);
           in.bias = a.in.bias ? a.in.bias + (h * s.queries + i0 + r) * s.keys + j0 : nullptr;
           in.row = head * s.queries + i0 + r;
           const T factor =
@@ -165,10 +184,10 @@ HWY_NOINLINE void BackwardUnit(const AttentionTask<T>& a, std::int64_t b, std::i
                                    keys,
                                    {}});
         RowInputs<T> in;
-        in.mask = a.in.mask ? m.mask + j0 : nullptr;
         in.keep = m.keep;
         in.j0 = j0;
         for (std::int64_t r = 0; r < rows; ++r) {
+          in.mask = MaskOfRow(a, b, i0 + r, j0, t.cols, m.mask);
           const std::int64_t at = (h * s.queries + i0 + r) * s.keys + j0;
           in.bias = a.in.bias ? a.in.bias + at : nullptr;
           in.row = head * s.queries + i0 + r;
@@ -205,8 +224,8 @@ HWY_INLINE void RunUnit(const AttentionTask<T>& a, std::int64_t b, std::int64_t 
   const AttentionScratch<T> m(a, memory);
   if (a.in.mask) {
     std::fill(m.mask, m.mask + a.key_stride(), T{0});
-    for (std::int64_t j = 0; j < a.shape.keys; ++j) {
-      if (!a.in.mask[b * a.shape.keys + j]) m.mask[j] = -std::numeric_limits<T>::infinity();
+    if (a.shape.mask_query_stride == 0) {
+      AddedMask(a.in.mask + b * a.shape.mask_sample_stride, a.shape.keys, m.mask);
     }
   }
   a.dy ? BackwardUnit(a, b, kv_head, m) : ForwardUnit(a, b, kv_head, m);

@@ -18,6 +18,8 @@ struct AttentionShape {
   bool causal = false;      // only keys with j <= position
   double dropout = 0;       // of the weights
   RandomKey dropout_key{};
+  // From a sample's mask to the next one's, and from a query's: 0 where they share it.
+  std::int64_t mask_sample_stride = 0, mask_query_stride = 0;
 };
 
 template <class T>
@@ -26,7 +28,7 @@ struct AttentionInputs {
   const T* k = nullptr;                // (batch, keys, kv_heads, width)
   const T* v = nullptr;                // (batch, keys, kv_heads, width)
   const T* bias = nullptr;             // (heads, queries, keys), added behind the cap, or null
-  const std::uint8_t* mask = nullptr;  // (batch, keys), 1: the key counts, or null
+  const std::uint8_t* mask = nullptr;  // 1: the key counts; rows of keys, or null
 };
 
 // l[i][j] = cap(scale * q[i] . k[j]) + bias[i][j] for the allowed keys, p = softmax over j of l,

@@ -9,6 +9,7 @@
 #include "core/kernels/attention.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/cast.h"
+#include "core/ops/gradient_destination.h"
 #include "core/ops/math.h"
 #include "core/ops/matmul.h"
 #include "core/ops/movement.h"
@@ -55,7 +56,9 @@ Tensor attention_composed(std::span<const Tensor> inputs, const void* attrs) {
   const Tensor hidden = Tensor::scalar(-std::numeric_limits<double>::infinity(), type);
   logits = where(visible(s), logits, hidden);
   if (inputs[4].defined()) {
-    logits = where(reshape(inputs[4], {s.batch, 1, 1, 1, s.keys}), logits, hidden);
+    const std::int64_t samples = s.mask_sample_stride > 0 ? s.batch : 1;
+    const std::int64_t queries = s.mask_query_stride > 0 ? s.queries : 1;
+    logits = where(reshape(inputs[4], {samples, 1, 1, queries, s.keys}), logits, hidden);
   }
   Tensor p = softmax(logits, -1);
   if (s.dropout > 0) {
@@ -79,16 +82,10 @@ void attention_backward(BackwardContext& ctx) {
   const Tensor mask = ctx.saved(4), y = ctx.saved(5), stats = ctx.saved(6);
   dispatch_compute(dy.dtype(), "attention", [&]<class T>() {
     kernels::AttentionGradients<T> out;
-    const auto want = [&](int input, T*& data, bool& accumulate) {
-      if (!ctx.needs(input)) return;
-      Destination d = ctx.destination(input);
-      data = d.tensor.mutable_data<T>();
-      accumulate = d.accumulate;
-    };
-    want(0, out.dq, out.accumulate_dq);
-    want(1, out.dk, out.accumulate_dk);
-    want(2, out.dv, out.accumulate_dv);
-    want(3, out.dbias, out.accumulate_dbias);
+    gradient_destination(ctx, 0, out.dq, out.accumulate_dq);
+    gradient_destination(ctx, 1, out.dk, out.accumulate_dk);
+    gradient_destination(ctx, 2, out.dv, out.accumulate_dv);
+    gradient_destination(ctx, 3, out.dbias, out.accumulate_dbias);
     kernels::attention_backward(
         s, {q.data<T>(), k.data<T>(), v.data<T>(), pointer<T>(bias), pointer<std::uint8_t>(mask)},
         y.data<T>(), stats.data<T>(), dy.data<T>(), out);
@@ -107,11 +104,15 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOpt
   const std::int64_t heads = q.shape()[2], kv_heads = k.shape()[2];
   require(heads >= 1 && kv_heads >= 1 && heads % kv_heads == 0,
           "attention: the {} kv heads must divide the {} heads", kv_heads, heads);
-  const Shape mask{k.shape()[0], k.shape()[1]}, bias{heads, q.shape()[1], k.shape()[1]};
-  require(!o.mask.defined() || (o.mask.dtype() == DType::u8 && o.mask.shape() == mask),
-          "attention: mask must have shape {} and type u8 (1: the key counts); got {} of {}; what "
-          "is added to the logits goes into bias",
-          mask, o.mask, o.mask.defined() ? name_of(o.mask.dtype()) : "none");
+  const std::int64_t batch = q.shape()[0], queries = q.shape()[1], keys = k.shape()[1];
+  const Shape of_keys{batch, keys}, of_pairs{batch, queries, keys}, shared{1, queries, keys};
+  const Shape bias{heads, queries, keys};
+  require(!o.mask.defined() || (o.mask.dtype() == DType::u8 &&
+                                (o.mask.shape() == of_keys || o.mask.shape() == of_pairs ||
+                                 o.mask.shape() == shared)),
+          "attention: mask must have shape {}, {} or {} and type u8 (1: the key counts); got {} of "
+          "{}; what is added to the logits goes into bias",
+          of_keys, of_pairs, shared, o.mask, o.mask.defined() ? name_of(o.mask.dtype()) : "none");
   require(!o.bias.defined() || (o.bias.dtype() == q.dtype() && o.bias.shape() == bias),
           "attention: bias must have shape {} and the type of q; got {} of {}", bias, o.bias,
           o.bias.defined() ? name_of(o.bias.dtype()) : "none");
@@ -147,6 +148,12 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   s.window = o.window;
   s.dropout = o.dropout;
   s.dropout_key = o.dropout_key;
+  if (o.mask.defined()) {
+    const bool pairs = o.mask.shape().rank() == 3;
+    s.mask_query_stride = pairs ? s.keys : 0;
+    const bool shared = pairs && o.mask.shape()[0] == 1;
+    s.mask_sample_stride = shared ? 0 : s.keys * (pairs ? s.queries : 1);
+  }
   Tensor y = Tensor::empty(q.shape(), q.dtype());
   Tensor stats = Tensor::empty({s.batch, s.heads, s.queries, 2}, q.dtype());
   dispatch_compute(q.dtype(), "attention", [&]<class T>() {

@@ -1,9 +1,10 @@
 // Scaled dot-product attention, fused.
 //
 // Note [Masks]. There is one meaning of a mask everywhere in this library: 1 counts, 0 does not.
-// A mask is u8, (batch, keys); no query looks at a key with 0. What is added to the logits is a
-// `bias` of the floating type, where 0 changes nothing and -inf hides a key. A query that sees no
-// key at all gives 0, with gradient 0.
+// A mask is u8. Of shape (batch, keys) it speaks of keys: no query looks at a key with 0. Of shape
+// (batch or 1, queries, keys) it speaks of pairs: query t does not look at a key s with 0. What is
+// added to the logits is a `bias` of the floating type, where 0 changes nothing and -inf hides a
+// key. A query that sees no key at all gives 0, with gradient 0.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ struct AttentionOptions {
   double softcap = 0;                // c > 0: logits become c tanh(logit / c); 0: none
   bool causal = false;               // query i sees the keys j <= i + S - T
   std::int64_t window = 0;           // w > 0: ... the keys with |i + S - T - j| < w; 0: all
-  Tensor mask = {};                  // (B, S) u8, see Note [Masks]
+  Tensor mask = {};                  // (B, S), (B, T, S) or (1, T, S) u8, see Note [Masks]
   Tensor bias = {};                  // (H, T, S), added behind the cap; gets a gradient
   double dropout = 0;  // of the weights: each is 0 with this probability, else / (1 - p)
   RandomKey dropout_key{};

@@ -8,6 +8,7 @@
 #include "core/kernels/norm_channels.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/cast.h"
+#include "core/ops/gradient_destination.h"
 #include "core/ops/math.h"
 #include "core/ops/movement.h"
 #include "core/ops/reduce.h"
@@ -47,15 +48,9 @@ void norm_channels_backward(BackwardContext& ctx) {
   const Tensor x = ctx.saved(0), weight = ctx.saved(1), mean = ctx.saved(5), rstd = ctx.saved(6);
   dispatch_compute(dy.dtype(), "batch_norm", [&]<class T>() {
     kernels::NormGradients<T> out;
-    const auto want = [&](int input, T*& data, bool& accumulate) {
-      if (!ctx.needs(input)) return;
-      Destination d = ctx.destination(input);
-      data = d.tensor.mutable_data<T>();
-      accumulate = d.accumulate;
-    };
-    want(0, out.dx, out.accumulate_dx);
-    want(1, out.dweight, out.accumulate_dweight);
-    want(2, out.dbias, out.accumulate_dbias);
+    gradient_destination(ctx, 0, out.dx, out.accumulate_dx);
+    gradient_destination(ctx, 1, out.dweight, out.accumulate_dweight);
+    gradient_destination(ctx, 2, out.dbias, out.accumulate_dbias);
     kernels::norm_channels_backward(attrs.shape, attrs.given, dy.data<T>(), x.data<T>(),
                                     weight.defined() ? weight.data<T>() : nullptr, mean.data<T>(),
                                     rstd.data<T>(), out);

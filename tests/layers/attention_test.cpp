@@ -280,4 +280,117 @@ TEST_CASE("an observer that wants logits is told the largest one of every head")
   CHECK(observer.path.empty());
 }
 
+namespace {
+
+// Heads, positions and limits that masks and caches must go with.
+std::vector<AttentionConfig> causal_configs() {
+  std::vector<AttentionConfig> all;
+  const auto add = [&](std::int64_t kv_heads, const PositionConfig& position) -> AttentionConfig& {
+    AttentionConfig config;
+    config.heads = 4;
+    config.kv_heads = kv_heads;
+    config.head_width = 6;
+    config.causal = true;
+    config.position = position;
+    return all.emplace_back(config);
+  };
+  add(4, NoPositionConfig{});
+  add(2, AlibiPositionConfig{}).softcap = 2;
+  add(1, RopePositionConfig{.layout = RopeLayout::half}).qk_norm = QkNormConfig{};
+  add(2, RopePositionConfig{.layout = RopeLayout::interleaved}).window = 3;
+  add(1, RelativePositionConfig{.buckets = 4, .max_distance = 6});
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("masks: what is hidden has no effect and no gradient; a query without a key gives 0") {
+  const std::int64_t length = 7;
+  for (AttentionConfig config : causal_configs()) {
+    for (const bool causal : {true, false}) {
+      config.causal = causal;
+      Attention layer(config, kScope, sequence(length, 5));
+      // Sample 0: keys 1 and 4 do not count, query 2 may look at nothing, query 5 at key 3 alone.
+      // Sample 1 is all padding.
+      std::vector<double> keys(2 * 7, 1.0), pairs(7 * 7, 1.0);
+      for (const std::size_t j : {1, 4}) keys[j] = 0;
+      std::fill_n(keys.begin() + 7, 7, 0.0);
+      for (std::size_t j = 0; j < 7; ++j) pairs[2 * 7 + j] = 0, pairs[5 * 7 + j] = j == 3;
+      Forward pass;
+      pass.mask = Tensor::from({2, 7}, keys, DType::u8);
+      pass.visible = Tensor::from({1, 7, 7}, pairs, DType::u8);
+      const auto run = [&](const std::vector<Tensor>& in) { return layer.forward(in[0], pass); };
+      const Tensor x = random_tensor({2, 7, 5}, 9);
+      CHECK(check_gradient(run, {x}) == "");
+      CHECK(check_second_gradient(run, {x}) == "");
+      const std::vector<double> y = run({x}).to_vector();
+      const std::vector<double> bias =
+          find_tensor(layer.state_dict(), "out.bias")->tensor.to_vector();
+      const auto row = [&](const std::vector<double>& of, std::size_t t) {
+        return std::vector<double>(of.begin() + static_cast<std::ptrdiff_t>(5 * t),
+                                   of.begin() + static_cast<std::ptrdiff_t>(5 * t + 5));
+      };
+      CHECK(row(y, 2) == bias);
+      for (std::size_t t = 7; t < 14; ++t) CHECK(row(y, t) == bias);
+      // Another token at a hidden place: no other row changes. At key 3, query 5 changes.
+      const auto changed = [&](std::size_t at) {
+        std::vector<double> values = x.to_vector();
+        for (std::size_t c = 0; c < 5; ++c) values[5 * at + c] += 1;
+        const std::vector<double> moved =
+            run({Tensor::from({2, 7, 5}, values, DType::f64)}).to_vector();
+        std::vector<std::size_t> rows;
+        for (std::size_t t = 0; t < 14; ++t) {
+          if (row(moved, t) != row(y, t)) rows.push_back(t);
+        }
+        return rows;
+      };
+      CHECK(changed(4) == std::vector<std::size_t>{4});
+      CHECK(changed(9).empty());
+      const std::vector<std::size_t> of_three = changed(3);
+      CHECK(std::count(of_three.begin(), of_three.end(), 5) == (1));
+      CHECK(std::count(of_three.begin(), of_three.end(), 2) == 0);
+    }
+  }
+}
+
+TEST_CASE("a cache: token by token, and in pieces, gives the bits of the whole") {
+  for (const AttentionConfig& config : causal_configs()) {
+    Attention layer(config, kScope, sequence(20, 24));
+    layer.eval();
+    const NoGrad off;
+    const Tensor x = random_tensor({2, 20, 24}, 4);
+    const Tensor whole = layer(x);
+    for (const std::int64_t piece : {1, 7}) {
+      Cache cache;
+      Forward pass;
+      pass.cache = &cache;
+      for (std::int64_t t = 0; t < 20; t += piece) {
+        const std::int64_t end = std::min<std::int64_t>(20, t + piece);
+        CHECK(same_bits(layer.forward(slice(x, 1, t, end), pass), slice(whole, 1, t, end)));
+        cache.length = end;
+      }
+    }
+  }
+  AttentionConfig config;
+  Attention seeing_all(config, kScope.child("a"), sequence(4, 4));
+  Cache cache;
+  Forward pass;
+  pass.cache = &cache;
+  NORMA_CHECK_ERROR(seeing_all.forward(Tensor::zeros({1, 1, 4}, DType::f64), pass),
+                    "attention: a is not causal, so nothing can be kept for later tokens");
+}
+
+TEST_CASE("a cache keeps the keys and values of a source, which is read once") {
+  AttentionConfig config;
+  Attention layer(config, kScope, sequence(3, 4), {.memory = Shape{5, 4}});
+  const Tensor x = random_tensor({2, 3, 4}, 4);
+  Cache cache;
+  Forward pass;
+  pass.cache = &cache;
+  pass.memory = random_tensor({2, 5, 4}, 5);
+  const Tensor first = layer.forward(x, pass);
+  pass.memory = Tensor();
+  CHECK(same_bits(layer.forward(x, pass), first));
+}
+
 }  // namespace norma::test

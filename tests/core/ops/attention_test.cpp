@@ -13,6 +13,13 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
+// Where a mask of keys or of pairs speaks of (sample, query, key).
+std::int64_t mask_index(const Tensor& mask, std::int64_t b, std::int64_t i, std::int64_t j) {
+  const std::int64_t keys = mask.size(-1);
+  if (mask.rank() == 2) return b * keys + j;
+  return ((mask.size(0) == 1 ? 0 : b) * mask.size(1) + i) * keys + j;
+}
+
 // Row by row, from the definition. in: q, k, v and, if there are four, the bias.
 std::vector<double> naive(const std::vector<Tensor>& in, const AttentionOptions& o) {
   const std::int64_t batch = in[0].shape()[0], queries = in[0].shape()[1], heads = in[0].shape()[2];
@@ -31,7 +38,7 @@ std::vector<double> naive(const std::vector<Tensor>& in, const AttentionOptions&
         for (std::int64_t j = 0; j < keys; ++j) {
           if (o.causal && j > position) continue;
           if (o.window > 0 && std::abs(position - j) >= o.window) continue;
-          if (!mask.empty() && mask[at(b * keys + j)] == 0) continue;
+          if (!mask.empty() && mask[at(mask_index(o.mask, b, i, j))] == 0) continue;
           const std::int64_t to = ((b * keys + j) * kv + h / (heads / kv)) * width;
           double logit = 0;
           for (std::int64_t e = 0; e < width; ++e) logit += scale * q[at(from + e)] * k[at(to + e)];
@@ -97,8 +104,14 @@ NORMA_OP_CASE(attention, plain) {
       {[=] {
          (void)attention(q, k, k, {.mask = Tensor::ones({1, 5})});
        },
-       "attention: mask must have shape (1, 5) and type u8 (1: the key counts); got (1, 5) of f32; "
-       "what is added to the logits goes into bias"},
+       "attention: mask must have shape (1, 5), (1, 2, 5) or (1, 2, 5) and type u8 (1: the key "
+       "counts); got (1, 5) of f32; what is added to the logits goes into bias"},
+      // (T, S) would be (B, S) where T = B.
+      {[=] {
+         (void)attention(q, k, k, {.mask = Tensor::ones({2, 5}, DType::u8)});
+       },
+       "attention: mask must have shape (1, 5), (1, 2, 5) or (1, 2, 5) and type u8 (1: the key "
+       "counts); got (2, 5) of u8"},
       {[=] {
          (void)attention(q, k, k, {.bias = Tensor::ones({2, 5})});
        },
@@ -132,6 +145,25 @@ NORMA_OP_CASE(attention, mask) {
   for (std::size_t j = 0; j < 21; ++j) mask[j] = j % 3 == 1 ? 0 : 1;
   return attention_case({.mask = Tensor::from({2, 21}, mask, DType::u8)},
                         {shapes(2, 4, 21, 2, 1, 3), with_bias(shapes(2, 21, 21, 2, 2, 16))});
+}
+
+// Pairs drawn at random, a query that sees nothing among them.
+Tensor random_pairs(const Shape& shape) {
+  std::vector<double> pairs = random_tensor(shape, 11).to_vector();
+  for (double& p : pairs) p = p > -0.3 ? 1 : 0;
+  std::fill_n(pairs.begin() + shape[2], shape[2], 0.0);
+  return Tensor::from(shape, pairs, DType::u8);
+}
+
+NORMA_OP_CASE(attention, mask_of_pairs) {
+  return attention_case({.mask = random_pairs({2, 37, 45})},
+                        {shapes(2, 37, 45, 4, 2, 5), shapes(2, 37, 45, 2, 1, 17)});
+}
+
+NORMA_OP_CASE(attention, mask_of_pairs_for_all_samples) {
+  return attention_case(
+      {.softcap = 2, .causal = true, .window = 9, .mask = random_pairs({1, 21, 300})},
+      {shapes(3, 21, 300, 2, 2, 4), with_bias(shapes(2, 21, 300, 2, 1, 3))});
 }
 
 NORMA_OP_CASE(attention, dropout) {
@@ -179,6 +211,8 @@ TEST_CASE("attention: pytorch/pytorch#114083, one meaning of masks on every path
   // 1 counts.
   const Tensor first = Tensor::from({1, 2}, {1, 0}, DType::u8);
   CHECK(attention(q, k, v, {.mask = first}).to_vector() == std::vector<double>{10, 10});
+  const Tensor pairs = Tensor::from({1, 2, 2}, {1, 0, 0, 1}, DType::u8);
+  CHECK(attention(q, k, v, {.mask = pairs}).to_vector() == std::vector<double>{10, 20});
   // The identity, as a bias of 0 and -inf.
   const Tensor identity = Tensor::from({1, 2, 2}, {0, -kInf, -kInf, 0});
   CHECK(attention(q, k, v, {.bias = identity}).to_vector() == std::vector<double>{10, 20});
@@ -192,9 +226,10 @@ TEST_CASE("attention: a query that sees nothing gives 0 with gradient 0") {
     Tensor k = random_tensor({1, keys, 2, 4}, 2).set_requires_grad();
     Tensor v = random_tensor({1, keys, 2, 4}, 3).set_requires_grad();
     const Tensor nothing = Tensor::full({2, 3, keys}, -kInf, DType::f64);
-    for (int by_bias : {0, 1}) {
-      AttentionOptions o;
-      (by_bias ? o.bias : o.mask) = by_bias ? nothing : Tensor::zeros({1, keys}, DType::u8);
+    for (const AttentionOptions& o :
+         {AttentionOptions{.bias = nothing},
+          AttentionOptions{.mask = Tensor::zeros({1, keys}, DType::u8)},
+          AttentionOptions{.mask = Tensor::zeros({1, 3, keys}, DType::u8)}}) {
       for (Tensor* t : {&q, &k, &v}) t->clear_grad();
       const Tensor y = attention(q, k, v, o);
       backward(y, random_tensor(y.shape(), 4));
