@@ -11,6 +11,7 @@
 #include "layers/linear.h"
 #include "layers/norms.h"
 #include "layers/pooling.h"
+#include "layers/recurrent.h"
 
 namespace norma {
 
@@ -29,7 +30,7 @@ struct ResidualConfig {
 struct LayerConfig
     : config::OneOf<LinearConfig, Conv1dConfig, Conv2dConfig, MaxPool2dConfig, AvgPool2dConfig,
                     GlobalAvgPoolConfig, FlattenConfig, EmbeddingConfig, DropoutConfig, NormConfigs,
-                    ActivationConfigs, ResidualConfig, AttentionConfig> {
+                    ActivationConfigs, ResidualConfig, AttentionConfig, LstmConfig, GruConfig> {
   static constexpr const char* family = "layer";
   static constexpr const char* family_doc = "A part of a sequential model.";
   using OneOf::OneOf;

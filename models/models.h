@@ -1,12 +1,13 @@
 // The list of models. To add one: a file pair like models/sequential.{h,cpp}, and its name here.
 #pragma once
 
+#include "models/recurrent.h"
 #include "models/sequential.h"
 #include "models/transformer.h"
 
 namespace norma {
 
-struct ModelConfig : config::OneOf<SequentialConfig, TransformerConfig> {
+struct ModelConfig : config::OneOf<SequentialConfig, TransformerConfig, RecurrentConfig> {
   static constexpr const char* family = "model";
   static constexpr const char* family_doc = "The network.";
   using OneOf::OneOf;

@@ -124,6 +124,28 @@ std::string explain_sequential(const SequentialConfig& config, const Signature& 
   return text;
 }
 
+std::string explain_recurrent(const RecurrentConfig& c) {
+  std::string text;
+  add(text, "model",
+      fmt::format("recurrent: {} x {}, width {}, hidden {}{}", c.layers,
+                  c.cell == CellKind::lstm ? "lstm" : "gru", c.embedding_width(), c.hidden,
+                  c.tied ? ", tied" : ""));
+  const auto normed = [&](const std::string& x) { return c.norm ? "N(" + x + ")" : x; };
+  const std::string from_x = normed("Wx x_t") + " + b", from_h = normed("Wh h") + " + b'";
+  if (c.cell == CellKind::lstm) {
+    add(text, "cell", fmt::format("i f g o = {} + {}", from_x, from_h));
+    add(text, "", "c <- sigmoid(f) c + sigmoid(i) tanh(g)");
+    add(text, "", fmt::format("h <- sigmoid(o) tanh({})", normed("c")));
+  } else {
+    add(text, "cell", fmt::format("a = {}, d = {}, each in three parts r z n", from_x, from_h));
+    add(text, "", "r = sigmoid(a_r + d_r), z = sigmoid(a_z + d_z), n = tanh(a_n + r d_n)");
+    add(text, "", "h <- (1 - z) n + z h");
+  }
+  if (c.norm) add(text, "norm", std::string(c.norm->type()));
+  add(text, "init", std::string(c.init.type()));
+  return text;
+}
+
 // The rate over the run, as a row of bars.
 std::string rate_plot(const Schedule& schedule, std::int64_t steps) {
   constexpr int kColumns = 60;
@@ -190,6 +212,8 @@ std::string explain(const RunConfig& config) {
   config.model.visit([&]<class M>(const M& m) {
     if constexpr (std::is_same_v<M, TransformerConfig>) {
       text += explain_transformer(m);
+    } else if constexpr (std::is_same_v<M, RecurrentConfig>) {
+      text += explain_recurrent(m);
     } else {
       text += explain_sequential(m, signature_of(spec));
     }

@@ -44,9 +44,9 @@ void RunConfig::check(Problems& problems, const std::string& path) const {
   if (name.find_first_of("/\\") != std::string::npos || name == "." || name == "..") {
     problems.add(join(path, "name"), "names a folder, so it must have no slash; got \"{}\"", name);
   }
-  if (model.get_if<TransformerConfig>() && !tokens) {
-    problems.add(join(path, "model.type"), "a transformer reads ids; data of type {} are numbers",
-                 data.type());
+  if (!model.get_if<SequentialConfig>() && !tokens) {
+    problems.add(join(path, "model.type"), "a {} reads ids; data of type {} are numbers",
+                 model.type(), data.type());
   }
   if (train.epochs && is_endless(data)) {
     problems.add(join(path, "train.epochs"),

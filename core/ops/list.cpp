@@ -28,12 +28,15 @@ namespace norma {
   X(geglu) \
   X(gelu) \
   X(global_avg_pool) \
+  X(gru_cell) \
   X(huber_loss) \
   X(leaky_relu) \
   X(linear) \
   X(log) \
   X(log_softmax) \
   X(logsumexp) \
+  X(lstm_cell) \
+  X(lstm_output) \
   X(mae_loss) \
   X(matmul) \
   X(max) \

@@ -1,0 +1,110 @@
+#include "models/recurrent.h"
+
+#include "core/ops/linear.h"
+
+namespace norma {
+
+config::Fields RecurrentConfig::fields() {
+  using namespace config;
+  using C = RecurrentConfig;
+  return {field("cell", &C::cell, "What reads the sequence."),
+          field("layers", &C::layers, "Cells one behind the other.", at_least(1)),
+          field("hidden", &C::hidden, "Features of a cell's state.", at_least(1), required()),
+          field("width", &C::width, "Features of an embedding; null: hidden.", at_least(1)),
+          field("norm", &C::norm, "A norm inside the cells; null: none."),
+          field("dropout", &C::dropout, "Dropout on the embeddings and behind each cell.",
+                at_least(0), at_most(1)),
+          field("tied", &C::tied, "The head is the transposed table of tokens."),
+          field("init", &C::init, "How parameters start."),
+          field("vocab", &C::vocab, "Number of token ids; checked against the data if given.",
+                at_least(1)),
+          field("context", &C::context, "Longest sequence of the data; checked if given.",
+                at_least(1))};
+}
+
+void RecurrentConfig::check(config::Problems& problems, const std::string& path) const {
+  if (tied && embedding_width() != hidden) {
+    problems.add(config::join(path, "tied"),
+                 "the head reads {} features, a row of tokens has {}; give width {} or none",
+                 hidden, embedding_width(), hidden);
+  }
+}
+
+ModelPtr RecurrentConfig::build(std::uint64_t seed, const Signature& in, DType dtype) const {
+  return std::make_unique<RecurrentModel>(*this, Scope(seed, init, dtype), in);
+}
+
+namespace {
+
+std::int64_t checked_vocab(const RecurrentConfig& config, const Signature& in) {
+  require(in.vocab > 0 && in.shape.rank() == 1,
+          "recurrent: expected sequences of ids; got samples of shape {}{}", in.shape,
+          in.vocab > 0 ? "" : " that hold numbers");
+  require(!config.vocab || *config.vocab >= in.vocab,
+          "recurrent: `vocab` is {}; the data has {} ids", config.vocab.value_or(0), in.vocab);
+  require(!config.context || *config.context >= in.shape[0],
+          "recurrent: `context` is {}; the data's sequences have {} tokens",
+          config.context.value_or(0), in.shape[0]);
+  return config.vocab.value_or(in.vocab);
+}
+
+Signature features_of(const Signature& in, std::int64_t features) {
+  Signature out{.shape = Shape{in.shape[0], features}};
+  out.features_last = true;
+  return out;
+}
+
+LayerPtr make_cell(const RecurrentConfig& config, const Scope& scope, const Signature& in) {
+  const RecurrentOptions options{.hidden = config.hidden, .norm = config.norm};
+  if (config.cell == CellKind::lstm) return LstmConfig{options}.build(scope, in);
+  return GruConfig{options}.build(scope, in);
+}
+
+}  // namespace
+
+RecurrentModel::RecurrentModel(const RecurrentConfig& config, const Scope& scope,
+                               const Signature& in)
+    : Model(scope, features_of(in, checked_vocab(config, in))),
+      config_(config),
+      tokens_(scope.child("tokens"), in.shape, checked_vocab(config, in),
+              config.embedding_width()) {
+  child("tokens", tokens_);
+  Signature features = features_of(in, config.embedding_width());
+  const auto dropout = [&](const std::string& name) {
+    return std::make_unique<Dropout>(scope.child(name), features, config.dropout);
+  };
+  embedding_dropout_ = dropout("embedding_dropout");
+  child("embedding_dropout", *embedding_dropout_);
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    const std::string name = fmt::format("cells.{}", i);
+    cells_.push_back(make_cell(config, scope.child(name), features));
+    child(name, *cells_.back());
+    features = cells_.back()->output();
+    dropouts_.push_back(dropout(name + "_dropout"));
+    child(name + "_dropout", *dropouts_.back());
+  }
+  if (!config.tied) {
+    head_ = std::make_unique<Linear>(
+        scope.child("head"), features.shape, output().shape[-1],
+        Linear::Options{.bias = false, .role = ParameterKind::head, .features_last = true});
+    child("head", *head_);
+  }
+}
+
+Tensor RecurrentModel::forward(const Tensor& ids, const Forward& pass) {
+  require(ids.rank() == 2, "recurrent: expected ids of shape (B, T); got {}", ids.shape());
+  Tensor x = embedding_dropout_->forward(tokens_.forward(ids, pass), pass);
+  if (pass.observer) pass.observer->stream("embedding", x);
+  for (std::size_t i = 0; i < cells_.size(); ++i) {
+    x = dropouts_[i]->forward(cells_[i]->forward(x, pass), pass);
+    if (pass.observer) pass.observer->stream(fmt::format("cells.{}", i), x);
+  }
+  if (pass.cache) pass.cache->length += ids.size(1);
+  return head_ ? head_->forward(x, pass) : linear(x, tokens_.weight());
+}
+
+Continues RecurrentModel::continues() const {
+  return !config_.norm || config_.norm->per_token() ? Continues::endlessly : Continues::no;
+}
+
+}  // namespace norma
