@@ -19,7 +19,7 @@ config::Fields PlacementOptions::fields() {
 PlacementRow PlacementConfig::row(const Depth& depth) const {
   return visit([&](const auto& placement) {
     PlacementRow row = placement.row(depth);
-    row.alpha = placement.alpha.value_or(row.alpha);
+    if (!row.fixed_alpha) row.alpha = placement.alpha.value_or(row.alpha);
     row.gain = placement.gain.value_or(row.gain);
     return row;
   });

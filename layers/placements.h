@@ -61,6 +61,7 @@ struct PlacementRow {
   bool norm_post = false;
   double in_scale = 1;  // factor on N_in
   double alpha = 1;
+  bool fixed_alpha = false;   // a configured alpha is not for this row
   bool learned_beta = false;  // beta starts at 0; else it is 1
   double gain = 1;            // factor on the initial v, out and feed-forward matrices
   bool final_norm = false;
@@ -160,7 +161,7 @@ struct KeelPlacement : PlacementOptions {
       "N(n x + F(N(x))), n the branches of the stack (2L); the first block is x + F(N(x)).";
   static constexpr const char* source = "arXiv 2601.19895";
   static PlacementRow row(const Depth& d) {
-    if (d.block == 1) return {.norm_in = true};
+    if (d.block == 1) return {.norm_in = true, .fixed_alpha = true};
     return {.norm_in = true, .norm_post = true, .alpha = d.total_branches()};
   }
 };

@@ -23,6 +23,8 @@ Status probe_model(const Arguments& arguments) {
   const auto data = build_data(config);
   const ModelPtr model = build_model(config, data->spec());
   check_outputs(config.loss, model->output().shape, data->spec());
+  const Batch first = data->train_batch(0, config.train.batch);
+  model->profile(first.inputs, forward_of(first));  // as a run does before its first step
   const ProbeValues values = probe(*model, *data, config.loss,
                                    {.batch = config.train.batch,
                                     .batches = arguments.batches,

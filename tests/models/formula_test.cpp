@@ -275,6 +275,11 @@ TEST_CASE("formulas as they are printed", "[formula]") {
   CHECK(printed(HybridPlacement{}, 0) == "x = x + attention(x)\nx = N_post(x); x = x + ffn(x)\n");
   CHECK(printed(AdminPlacement{}, 0) ==
         "x = N_post(omega x + attention(x))\nx = N_post(omega x + ffn(x))\n");
+  KeelPlacement keel;
+  keel.alpha = 2.5;
+  CHECK(printed(keel, 0) == printed(PrePlacement{}, 0));  // its first block is `pre`
+  CHECK(printed(keel, 1) ==
+        "x = N_post(2.5 x + attention(N_in(x)))\nx = N_post(2.5 x + ffn(N_in(x)))\n");
   CHECK(printed(MixPlacement{}, 0) == printed(PostPlacement{}, 0));
   CHECK(printed(MixPlacement{}, 1) == printed(PrePlacement{}, 1));
 }
