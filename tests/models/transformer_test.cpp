@@ -146,6 +146,18 @@ TEST_CASE("wrong sizes are told with both numbers (sgl-project/sglang#32028)", "
                    c.position = RopePositionConfig{};
                  }),
                  "the head width of 5 is odd"));
+  CHECK(contains(problems([](auto& c) { c.layers.reset(); }),
+                 "model.layers: missing; expected the number of blocks"));
+  CHECK(contains(problems([](auto& c) { c.encoder_layers = 2; }),
+                 "model.encoder_layers: only an encoder_decoder has it; give layers"));
+  CHECK(contains(problems([](auto& c) {
+                   c.kind = TransformerKind::encoder_decoder;
+                   c.layers.reset();
+                   c.encoder_layers = 2;
+                 }),
+                 "model.decoder_layers: missing"));
+  CHECK(contains(problems([](auto& c) { c.window = std::vector<std::optional<std::int64_t>>(2); }),
+                 "model.window: expected a list with one a block, 3 in all; got 2"));
   NORMA_CHECK_ERROR(logits(small(), Tensor::from_ids(Shape{1, 7}, std::vector<std::int64_t>(7))),
                     "a sequence of 7 tokens is longer than the context of 6");
 }
