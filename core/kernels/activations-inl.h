@@ -62,17 +62,18 @@ struct Smooth {
   }
 };
 
-// x P(x) and P(x) + x p(x), with P the normal distribution and p its density.
+// x P(x) and P(x) + x p(x), with P the normal distribution and p its density. In u = |x| and the
+// tail Q(u): max(x, 0) - u Q, and Q - u p below 0, 1 - (Q - u p) above.
 struct Gelu : Smooth<Gelu> {
   template <class D, class V>
   HWY_INLINE ValueSlope<V> both(D d, V x) const {
     // The tail at 40 is 0 in f64 too.
-    const double bound = kIsF32<D> ? 15.0 : 40.0;
-    const Gauss<V> g = gauss(d, x);
-    const V negative_part = at_least(d, x, -bound);
-    const V p = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), g.tail, hn::Sub(set(d, 1.0), g.tail));
-    const V density = hn::Mul(g.exp, set(d, 0.39894228040143267794));  // 1 / sqrt(2 pi)
-    return {hn::Mul(negative_part, p), hn::MulAdd(clamp(d, x, -bound, bound), density, p)};
+    const V u = at_most(d, hn::Abs(x), kIsF32<D> ? 15.0 : 40.0);
+    const Gauss<V> g = gauss(d, u);
+    const V scaled = hn::Mul(u, set(d, 0.39894228040143267794));  // u / sqrt(2 pi)
+    const V below = hn::NegMulAdd(scaled, g.exp, g.tail);
+    const V slope = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), below, hn::Sub(set(d, 1.0), below));
+    return {hn::NegMulAdd(u, g.tail, at_least(d, x, 0.0)), slope};
   }
   template <class D, class V>
   HWY_INLINE V value(D d, V x) const {

@@ -130,6 +130,13 @@ HWY_NOINLINE void BackwardUnit(const AttentionTask<T>& a, std::int64_t b, std::i
   const std::int64_t ld = a.width(), tile = a.kTileStride;
   const T* k = a.in.k + kv_at;
   const T* v = a.in.v + kv_at;
+  const std::int64_t first_rows = HWY_MIN(kQueries, s.queries);
+  const std::int64_t first_q = b * s.queries * q_stride + kv_head * a.group() * s.width;
+  PrefetchRows(k, kv_stride, s.keys, s.width);
+  PrefetchRows(v, kv_stride, s.keys, s.width);
+  PrefetchRows(a.in.q + first_q, q_stride, first_rows, s.width);
+  PrefetchRows(a.dy + first_q, q_stride, first_rows, s.width);
+  PrefetchRows(a.y + first_q, q_stride, first_rows, s.width);
   PackTransposed(k, kv_stride, s.keys, s.width, m.k_transposed, a.key_stride());
   PackTransposed(v, kv_stride, s.keys, s.width, m.v_transposed, a.key_stride());
   PackRows(k, kv_stride, s.keys, s.width, T{1}, m.k, ld);

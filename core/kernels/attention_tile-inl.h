@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "core/kernels/tail-inl.h"
+#include "hwy/cache_control.h"
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 
@@ -122,6 +123,17 @@ HWY_INLINE hn::Vec<D> Exp2(D d, hn::Vec<D> x) {
     y = hn::MulAdd(f, y, hn::Set(d, 1.0f));
     const auto power = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(n, hn::Set(di, 127))));
     return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -126.0f)), hn::Mul(y, power));
+  }
+}
+
+// Asks for the lines of `rows` rows. Those of one head lie far apart, where no hardware foresees
+// them.
+template <class T>
+HWY_INLINE void PrefetchRows(const T* from, std::int64_t stride, std::int64_t rows,
+                             std::int64_t width) {
+  constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
+  for (std::int64_t i = 0; i < rows; ++i, from += stride) {
+    for (std::int64_t e = 0; e < width; e += kLine) hwy::Prefetch(from + e);
   }
 }
 
