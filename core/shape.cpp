@@ -12,7 +12,7 @@ Shape::Shape(std::span<const std::int64_t> sizes) {
 
 int Shape::normalize(int axis) const {
   require(axis >= -rank_ && axis < rank_, "shape: axis {} does not exist in {}, which has {} axes",
-          axis, to_string(), rank_);
+          axis, *this, rank_);
   return axis < 0 ? axis + rank_ : axis;
 }
 
@@ -26,7 +26,7 @@ Shape Shape::sub(int first, int last) const {
   if (first < 0) first += rank_;
   if (last < 0) last += rank_;
   require(0 <= first && first <= last && last <= rank_, "shape: no axes {} to {} in {}", first,
-          last, to_string());
+          last, *this);
   return Shape(std::span<const std::int64_t>(begin() + first, begin() + last));
 }
 

@@ -27,6 +27,7 @@ struct RowsForward {
   T* mean;
   T* rstd;
   T* var;
+  bool known;  // mean and rstd are read, not written
 };
 
 template <class T>
@@ -86,12 +87,15 @@ HWY_NOINLINE void Forward(const RowsForward<T>& a, std::int64_t begin, std::int6
   for (std::int64_t r = begin; r < end; ++r) {
     const T* HWY_RESTRICT x = a.x + r * s.cols;
     T* HWY_RESTRICT y = a.y + r * s.cols;
-    const Moments m = RowMoments(d, x, s);
-    if (a.mean) a.mean[r] = static_cast<T>(m.mean);
-    if (a.var) a.var[r] = static_cast<T>(m.var);
-    a.rstd[r] = static_cast<T>(m.rstd);
-    const auto mean = hn::Set(d, static_cast<T>(m.mean));
-    const auto rstd = hn::Set(d, static_cast<T>(m.rstd));
+    T row_mean = a.known && a.mean ? a.mean[r] : T{0};
+    if (!a.known) {
+      const Moments m = RowMoments(d, x, s);
+      row_mean = static_cast<T>(m.mean);
+      if (a.mean) a.mean[r] = row_mean;
+      if (a.var) a.var[r] = static_cast<T>(m.var);
+      a.rstd[r] = static_cast<T>(m.rstd);
+    }
+    const auto mean = hn::Set(d, row_mean), rstd = hn::Set(d, a.rstd[r]);
     const T* HWY_RESTRICT gain = a.gain + (r % s.groups) * per_row;
     const T* HWY_RESTRICT bias = a.bias ? a.bias + (r % s.groups) * per_row : nullptr;
     if (s.space == 1) {
@@ -382,10 +386,10 @@ void combine(const T* parts, std::int64_t count, std::int64_t channels, bool acc
 
 template <class T>
 void forward(const RowsShape& s, const T* x, const T* weight, const T* bias, T* y, T* mean, T* rstd,
-             T* var) {
+             T* var, bool known) {
   if (s.cols == 0) return;
   std::vector<T> own;
-  const RowsForward<T> a{s, x, effective_gain(s, weight, own), bias, y, mean, rstd, var};
+  const RowsForward<T> a{s, x, effective_gain(s, weight, own), bias, y, mean, rstd, var, known};
   parallel_for(s.rows, grain(s), [&](std::int64_t b, std::int64_t e) { run(a, b, e); });
 }
 
@@ -419,11 +423,21 @@ void backward(const RowsShape& s, const T* dy, const T* x, const T* weight, cons
 
 void norm_rows_forward(const RowsShape& shape, const float* x, const float* weight,
                        const float* bias, float* y, float* mean, float* rstd, float* var) {
-  forward(shape, x, weight, bias, y, mean, rstd, var);
+  forward(shape, x, weight, bias, y, mean, rstd, var, false);
 }
 void norm_rows_forward(const RowsShape& shape, const double* x, const double* weight,
                        const double* bias, double* y, double* mean, double* rstd, double* var) {
-  forward(shape, x, weight, bias, y, mean, rstd, var);
+  forward(shape, x, weight, bias, y, mean, rstd, var, false);
+}
+void norm_rows_again(const RowsShape& shape, const float* x, const float* weight, const float* bias,
+                     const float* mean, const float* rstd, float* y) {
+  forward<float>(shape, x, weight, bias, y, const_cast<float*>(mean), const_cast<float*>(rstd),
+                 nullptr, true);
+}
+void norm_rows_again(const RowsShape& shape, const double* x, const double* weight,
+                     const double* bias, const double* mean, const double* rstd, double* y) {
+  forward<double>(shape, x, weight, bias, y, const_cast<double*>(mean), const_cast<double*>(rstd),
+                  nullptr, true);
 }
 void norm_rows_backward(const RowsShape& shape, const float* dy, const float* x,
                         const float* weight, const float* mean, const float* rstd,

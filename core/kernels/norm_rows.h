@@ -31,6 +31,12 @@ void norm_rows_forward(const RowsShape& shape, const float* x, const float* weig
 void norm_rows_forward(const RowsShape& shape, const double* x, const double* weight,
                        const double* bias, double* y, double* mean, double* rstd, double* var);
 
+// y once more, to the same bits, from the mean (null unless centre) and rstd that it gave.
+void norm_rows_again(const RowsShape& shape, const float* x, const float* weight, const float* bias,
+                     const float* mean, const float* rstd, float* y);
+void norm_rows_again(const RowsShape& shape, const double* x, const double* weight,
+                     const double* bias, const double* mean, const double* rstd, double* y);
+
 // Where the gradients go; null for those that are not wanted. accumulate_*: add to what is there.
 template <class T>
 struct NormGradients {

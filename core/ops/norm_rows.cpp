@@ -62,34 +62,37 @@ struct RunMoments {
   Tensor mean, var;
 };
 
-// x, weight and bias in one compute type; mean and var may be undefined.
-Tensor run_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const RowsShape& s,
-                   Tensor& mean, Tensor& rstd, Tensor& var) {
-  Tensor y = Tensor::empty(x.shape(), x.dtype());
-  dispatch_compute(x.dtype(), "norm_rows", [&]<class T>() {
-    kernels::norm_rows_forward(s, x.data<T>(), weight.defined() ? weight.data<T>() : nullptr,
-                               bias.defined() ? bias.data<T>() : nullptr, y.mutable_data<T>(),
-                               mean.defined() ? mean.mutable_data<T>() : nullptr,
-                               rstd.mutable_data<T>(),
-                               var.defined() ? var.mutable_data<T>() : nullptr);
-  });
-  return y;
+template <class T>
+const T* pointer(const Tensor& t) {
+  return t.defined() ? t.data<T>() : nullptr;
 }
 
 void norm_rows_recompute(BackwardContext& ctx) {
-  const Tensor x = ctx.saved(0);
-  Tensor mean, rstd = Tensor::empty(ctx.saved(4).shape(), x.dtype()), var;
-  ctx.set_recomputed(
-      run_forward(x, ctx.saved(1), ctx.saved(2), ctx.attrs<RowsShape>(), mean, rstd, var));
+  const Tensor x = ctx.saved(0), weight = ctx.saved(1), bias = ctx.saved(2);
+  const Tensor mean = ctx.saved(3), rstd = ctx.saved(4);
+  Tensor y = Tensor::empty(x.shape(), x.dtype());
+  dispatch_compute(x.dtype(), "norm_rows", [&]<class T>() {
+    kernels::norm_rows_again(ctx.attrs<RowsShape>(), x.data<T>(), pointer<T>(weight),
+                             pointer<T>(bias), pointer<T>(mean), rstd.data<T>(),
+                             y.mutable_data<T>());
+  });
+  ctx.set_recomputed(std::move(y));
 }
 
+// x, weight and bias in one compute type.
 Tensor compute(const Tensor& x, const Tensor& weight, const Tensor& bias, const RowsShape& s,
                RunMoments* moments) {
   const Shape per_run{s.rows};
   Tensor rstd = Tensor::empty(per_run, x.dtype()), mean, var;
   if (s.centre) mean = Tensor::empty(per_run, x.dtype());
   if (moments) var = Tensor::empty(per_run, x.dtype());
-  Tensor y = run_forward(x, weight, bias, s, mean, rstd, var);
+  Tensor y = Tensor::empty(x.shape(), x.dtype());
+  dispatch_compute(x.dtype(), "norm_rows", [&]<class T>() {
+    kernels::norm_rows_forward(
+        s, x.data<T>(), pointer<T>(weight), pointer<T>(bias), y.mutable_data<T>(),
+        mean.defined() ? mean.mutable_data<T>() : nullptr, rstd.mutable_data<T>(),
+        var.defined() ? var.mutable_data<T>() : nullptr);
+  });
   record(norm_rows_op, y, {x, weight, bias}, {x, weight, bias, mean, rstd}, s);
   allow_recompute(y);
   if (moments) *moments = {mean, var};
