@@ -11,18 +11,20 @@ namespace norma::bench {
 
 struct Peer {
   std::string python;
-  std::string script;  // takes --threads, --seconds, --only; prints a line of JSON
-  bool compile = false;
+  std::string script;    // takes --threads, --seconds, --only; prints a line of JSON
+  bool compile = false;  // time its compiled model too
 };
 
 struct RunOptions {
   double seconds = 5;
-  int rounds = 1;  // how often each is run; the best least time and the best median count
+  int rounds = 1;   // how often each is run; the best least time and the best median count
+  int threads = 0;  // 0: as many as this process has
 };
 
 struct Comparison {
   Result own;
   std::optional<Result> peer;
+  std::optional<Result> compiled;  // the peer's compiled model
   // Our median by the peer's: below 1 is faster.
   [[nodiscard]] double ratio() const { return own.ms_median / peer->ms_median; }
 };
@@ -32,7 +34,11 @@ struct Comparison {
 [[nodiscard]] Comparison run_workload(const std::string& workload, const RunOptions& options,
                                       const std::optional<Peer>& peer);
 
-// A table for reading. `gemm_rate` in GFLOP/s; see measure_gemm_rate.
+// "held" or "missed".
+[[nodiscard]] const char* verdict(bool held);
+
+// A table for reading, with a mark at what is aimed at (see Target) where there is a peer.
+// `gemm_rate` in GFLOP/s; see measure_gemm_rate.
 [[nodiscard]] std::string to_table(const std::vector<Comparison>& rows, double gemm_rate);
 
 }  // namespace norma::bench

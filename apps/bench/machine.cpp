@@ -1,13 +1,16 @@
 #include "apps/bench/machine.h"
 
 #include <cblas.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <vector>
 
 #include "core/kernels/gemm.h"
 #include "core/parallel.h"
+#include "core/storage.h"
 
 namespace norma::bench {
 namespace {
@@ -52,6 +55,48 @@ double measure_gemm_rate(double seconds) {
                   c[0].data());
   });
   return std::max(blas, own);
+}
+
+std::int64_t last_cache_bytes() {
+  for (const int level : {_SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE}) {
+    if (const long bytes = ::sysconf(level); bytes > 0) return bytes;
+  }
+  return std::int64_t{32} << 20;
+}
+
+double median_seconds(std::int64_t sets, double seconds, const std::function<void(std::int64_t)>& f,
+                      const std::function<void(std::int64_t)>& between) {
+  std::vector<double> times;
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  for (std::int64_t i = 0; i < 2 * sets || Clock::now() < end; ++i) {
+    if (between) between(i % sets);
+    const auto start = Clock::now();
+    f(i % sets);
+    const std::chrono::duration<double> took = Clock::now() - start;
+    if (i >= sets) times.push_back(took.count());
+  }
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+double measure_copy_rate(double seconds) {
+  constexpr std::int64_t kBlock = std::int64_t{8} << 20, kChunk = std::int64_t{1} << 18;
+  const std::int64_t sets = 4 * last_cache_bytes() / (2 * kBlock) + 1;
+  std::vector<Ref<Storage>> from, to;
+  for (std::int64_t i = 0; i < sets; ++i) {
+    for (auto* blocks : {&from, &to}) {
+      blocks->push_back(Storage::allocate(kBlock));
+      std::memset(blocks->back()->data(), 1, kBlock);
+    }
+  }
+  const double took = median_seconds(sets, seconds, [&](std::int64_t i) {
+    const std::byte* x = from[static_cast<std::size_t>(i)]->data();
+    std::byte* y = to[static_cast<std::size_t>(i)]->data();
+    parallel_for(kBlock, kChunk, [&](std::int64_t begin, std::int64_t stop) {
+      std::memcpy(y + begin, x + begin, static_cast<std::size_t>(stop - begin));
+    });
+  });
+  return 2.0 * static_cast<double>(kBlock) / took / 1e9;
 }
 
 }  // namespace norma::bench

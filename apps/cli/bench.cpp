@@ -6,10 +6,16 @@
 #include "apps/bench/compare.h"
 #include "apps/bench/machine.h"
 #include "apps/bench/measure.h"
+#include "apps/bench/ops.h"
+#include "apps/bench/scaling.h"
 #include "apps/cli/verb.h"
 
 namespace norma::cli {
 namespace {
+
+// Sections of the benchmark, beside the workloads.
+constexpr const char* kOps = "ops";
+constexpr const char* kScaling = "scaling";
 
 struct Arguments {
   std::vector<std::string> names;
@@ -23,8 +29,13 @@ struct Arguments {
 
 Status run(const Arguments& a) {
   std::vector<std::string> names = a.names;
-  if (names.empty()) {
-    for (const bench::Workload& w : bench::workloads()) names.emplace_back(w.name);
+  const auto section = [&](const char* name) {
+    const bool named = std::erase(names, name) > 0;
+    return named || (a.names.empty() && !a.against.empty() && !a.json);
+  };
+  const bool ops = section(kOps), scaling = section(kScaling);
+  if (names.empty() && (a.names.empty() || scaling)) {
+    for (const bench::Workload& w : bench::workloads()) names.push_back(w.name);
   }
   for (const std::string& name : names) {
     try {
@@ -57,7 +68,20 @@ Status run(const Arguments& a) {
     if (rows.back().peer) fmt::print("{}\n", bench::to_json_line(*rows.back().peer));
     std::fflush(stdout);
   }
-  if (!a.json) fmt::print("{}", bench::to_table(rows, rate));
+  if (a.json) return kDone;
+  if (!rows.empty()) fmt::print("{}", bench::to_table(rows, rate));
+  const double seconds = std::min(a.seconds, 2.0);
+  const auto print = [](const char* what, auto&& table) {
+    fmt::print(stderr, "{} ...\n", what);
+    fmt::print("\n{}", table());
+    std::fflush(stdout);
+  };
+  if (ops) print("ops", [&] { return bench::op_table(seconds / 4); });
+  if (scaling) {
+    print("threads", [&] { return bench::thread_table(rows, seconds); });
+    print("growth", [&] { return bench::growth_table(seconds / 2); });
+    print("runs", [&] { return bench::run_table(); });
+  }
   return kDone;
 }
 
@@ -69,6 +93,11 @@ Action bench_verb(Options& options) {
   for (const bench::Workload& w : bench::workloads()) {
     known += fmt::format("\n  {:<11} {}", w.name, w.doc);
   }
+  known +=
+      fmt::format("\n  {:<11} {}\n  {:<11} {}\n{}", kOps,
+                  "single ops beside the machine's copy, and RMSNorm beside LayerNorm", kScaling,
+                  "threads, depth, batch, 1,000 blocks, the first step",
+                  "(with --against-torch all of it; a transformer also as deep:layers=16,batch=4)");
   options.add("WORKLOAD", a->names, "Which ones; all where none is given:" + known);
   options.add_flag("--json", a->json, "A line of JSON a workload");
   options.add("--seconds", a->seconds, "How long each is timed", {.low = 1e-9});
@@ -78,7 +107,7 @@ Action bench_verb(Options& options) {
   options.add("--against-torch", a->against,
               "Run a peer's script in turns: the Python to use, and the script",
               {.value = "PYTHON SCRIPT", .count = 2});
-  options.add_flag("--compile", a->compile, "Let the peer compile its model");
+  options.add_flag("--compile", a->compile, "Time the peer's compiled model too");
   return [a] { return run(*a); };
 }
 

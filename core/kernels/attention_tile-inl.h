@@ -11,7 +11,6 @@
 #include <cstdint>
 
 #include "core/kernels/tail-inl.h"
-#include "hwy/cache_control.h"
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 
@@ -126,15 +125,11 @@ HWY_INLINE hn::Vec<D> Exp2(D d, hn::Vec<D> x) {
   }
 }
 
-// Asks for the lines of `rows` rows. Those of one head lie far apart, where no hardware foresees
-// them.
+// Asks for `rows` rows: those of one head lie far apart.
 template <class T>
 HWY_INLINE void PrefetchRows(const T* from, std::int64_t stride, std::int64_t rows,
                              std::int64_t width) {
-  constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
-  for (std::int64_t i = 0; i < rows; ++i, from += stride) {
-    for (std::int64_t e = 0; e < width; e += kLine) hwy::Prefetch(from + e);
-  }
+  for (std::int64_t i = 0; i < rows; ++i, from += stride) PrefetchRun(from, width);
 }
 
 // for i < rows, e < width: to[i * ld + e] = factor * from[i * stride + e]; zero up to ld.

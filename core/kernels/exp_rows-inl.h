@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/kernels/math-inl.h"
 #include "core/kernels/tail-inl.h"
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
@@ -28,10 +29,14 @@ constexpr std::int64_t kExpBlock = 2048;
 template <class T>
 inline constexpr T kMinusInfinity = -std::numeric_limits<T>::infinity();
 
-// e^v. Highway's Exp gives 0 for NaN; here NaN stays, so that a loss shows it.
+// e^v for v <= 0. Highway's Exp gives 0 for NaN; here NaN stays, so that a loss shows it.
 template <class D, class V>
 HWY_INLINE V exp_keeping_nan(D d, V v) {
-  return hn::IfThenElse(hn::Eq(v, v), hn::Exp(d, v), v);
+  if constexpr (kIsF32<D>) {
+    return exp_negative(d, v);
+  } else {
+    return hn::IfThenElse(hn::Eq(v, v), hn::Exp(d, v), v);
+  }
 }
 
 // LoadTail with `rest` in the lanes from n on.

@@ -24,6 +24,8 @@ namespace norma::kernels {
 // in the L2 cache between the passes over it.
 constexpr std::int64_t kShortRun = 16;
 constexpr std::int64_t kColumns = 64;
+// Rows that the first pass over columns asks for ahead: they lie too far apart for the hardware.
+constexpr std::int64_t kRowsAhead = 16;
 
 // What both directions read and write; unused members are null.
 template <class T>
@@ -89,6 +91,7 @@ HWY_NOINLINE void RunsForward(const ChannelsTask<T>& a, std::int64_t c) {
     const auto first = hn::Set(d, x[0]);
     double shifted = 0, squares = 0;
     for (std::int64_t n = 0; n < a.shape.samples; ++n) {
+      if (n + 1 < a.shape.samples) PrefetchRun(x + (n + 1) * stride, HWY_MIN(space, kBlock));
       shifted +=
           SumOf(d, x + n * stride, space, [&](auto v) HWY_ATTR { return hn::Sub(v, first); });
     }
@@ -128,6 +131,10 @@ HWY_NOINLINE void RunsBackward(const ChannelsTask<T>& a, std::int64_t c) {
     // for (i = 0; i < space; ++i) sum += dy[i], product += dy[i] * (x[i] - mean) * rstd;
     const T* HWY_RESTRICT x = a.x + c * space + n * stride;
     const T* HWY_RESTRICT dy = a.dy + c * space + n * stride;
+    if (n + 1 < a.shape.samples) {
+      PrefetchRun(x + stride, HWY_MIN(space, kBlock));
+      PrefetchRun(dy + stride, HWY_MIN(space, kBlock));
+    }
     for (std::int64_t b = 0; b < space; b += kBlock) {
       const std::int64_t stop = HWY_MIN(space, b + kBlock);
       auto p0 = hn::Zero(d), p1 = p0, q0 = p0, q1 = p0;
@@ -244,6 +251,7 @@ HWY_NOINLINE void ColumnsForward(const ChannelsTask<T>& a, std::int64_t c0, std:
     SumColumns<T>(
         rows, cols,
         [&](std::int64_t r, std::int64_t j, std::int64_t k, auto& s, auto&) HWY_ATTR {
+          if (j == 0) PrefetchRun(x + HWY_MIN(r + kRowsAhead, rows - 1) * stride, cols);
           s = hn::Sub(LoadSome(d, x + r * stride + j, k), hn::Load(d, first.value + j));
         },
         p, q);
@@ -312,6 +320,11 @@ HWY_NOINLINE void ColumnsBackward(const ChannelsTask<T>& a, std::int64_t c0, std
   SumColumns<T>(
       rows, cols,
       [&](std::int64_t r, std::int64_t j, std::int64_t k, auto& s, auto& t) HWY_ATTR {
+        if (j == 0) {
+          const std::int64_t ahead = HWY_MIN(r + kRowsAhead, rows - 1) * stride;
+          PrefetchRun(x + ahead, cols);
+          PrefetchRun(dy + ahead, cols);
+        }
         s = LoadSome(d, dy + r * stride + j, k);
         t = hn::Mul(s, normalised(r * stride + j, j, k));
       },

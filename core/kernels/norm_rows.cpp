@@ -77,6 +77,9 @@ HWY_INLINE Moments RowMoments(D d, const T* HWY_RESTRICT x, const RowsShape& s) 
   return m;
 }
 
+// Elements of the next run that are asked for while one is computed.
+constexpr std::int64_t kPrefetched = 2048;
+
 // Rows begin..end-1.
 template <class T>
 HWY_NOINLINE void Forward(const RowsForward<T>& a, std::int64_t begin, std::int64_t end) {
@@ -87,6 +90,7 @@ HWY_NOINLINE void Forward(const RowsForward<T>& a, std::int64_t begin, std::int6
   for (std::int64_t r = begin; r < end; ++r) {
     const T* HWY_RESTRICT x = a.x + r * s.cols;
     T* HWY_RESTRICT y = a.y + r * s.cols;
+    if (r + 1 < end) PrefetchRun(x + s.cols, HWY_MIN(s.cols, kPrefetched));
     T row_mean = a.known && a.mean ? a.mean[r] : T{0};
     if (!a.known) {
       const Moments m = RowMoments(d, x, s);
@@ -180,6 +184,10 @@ HWY_NOINLINE void BackwardElements(const RowsBackward<T>& a, std::int64_t begin,
   for (std::int64_t r = begin; r < end; ++r) {
     const T* HWY_RESTRICT x = a.x + r * s.cols;
     const T* HWY_RESTRICT dy = a.dy + r * s.cols;
+    if (r + 1 < end) {
+      PrefetchRun(x + s.cols, HWY_MIN(s.cols, kPrefetched));
+      PrefetchRun(dy + s.cols, HWY_MIN(s.cols, kPrefetched));
+    }
     const std::int64_t offset = (r % s.groups) * s.cols;
     const T* HWY_RESTRICT gain = a.gain + offset;
     T* HWY_RESTRICT dw = dweight + (dweight ? offset : 0);
@@ -369,8 +377,9 @@ const T* effective_gain(const RowsShape& s, const T* weight, std::vector<T>& own
 template <class T>
 void combine(const T* parts, std::int64_t count, std::int64_t channels, bool accumulate, T* out) {
   constexpr std::int64_t kWidth = 64;
-  for (std::int64_t c0 = 0; c0 < channels; c0 += kWidth) {
-    const std::int64_t n = std::min(kWidth, channels - c0);
+  // A chunk adds at least 32k numbers.
+  const std::int64_t chunk = (32768 / std::max<std::int64_t>(1, count) + kWidth) / kWidth * kWidth;
+  const auto columns = [&](std::int64_t c0, std::int64_t n) {
     double sums[kWidth] = {};
     for (std::int64_t p = 0; p < count; ++p) {
       for (std::int64_t c = 0; c < n; ++c) {
@@ -381,7 +390,10 @@ void combine(const T* parts, std::int64_t count, std::int64_t channels, bool acc
       const T before = accumulate ? out[c0 + c] : T{0};
       out[c0 + c] = before + static_cast<T>(sums[c]);
     }
-  }
+  };
+  parallel_for(channels, chunk, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t c = begin; c < end; c += kWidth) columns(c, std::min(kWidth, end - c));
+  });
 }
 
 template <class T>

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -49,6 +50,13 @@ HWY_INLINE hn::TFromD<D> SumLanes(D d, hn::Vec<D> v) {
 template <class D>
 HWY_INLINE hn::TFromD<D> MaxLane(D d, hn::Vec<D> v) {
   return hn::GetLane(hn::MaxOfLanes(d, v));
+}
+
+// Asks for the lines of a run that is read soon, where no hardware foresees it.
+template <class T>
+HWY_INLINE void PrefetchRun(const T* p, std::int64_t n) {
+  constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
+  for (std::int64_t i = 0; i < n; i += kLine) hwy::Prefetch(p + i);
 }
 
 // Elements that are summed in the type itself; the sums of these blocks are added in f64.

@@ -47,6 +47,11 @@ TEST_CASE("the workloads are those of the peer", "[apps]") {
   CHECK(flops("cnn-bn") == flops("cnn-gn"));
   CHECK(flops("gpt2-124m") == Approx(6.0 * 256 * 123.5e6).epsilon(0.01));
   NORMA_CHECK_ERROR(find_workload("gpt-bay"), "\"gpt-baby\"");
+  const Workload half = find_workload("deep:layers=32,batch=4,norm=rms_norm");
+  CHECK(half.batch == 4);
+  CHECK(half.flops < 0.3 * flops("deep"));
+  CHECK(test::contains(half.model, "\"norm\":\"rms_norm\""));
+  NORMA_CHECK_ERROR(find_workload("deep:depth=3"), "expected layers=N");
 }
 
 TEST_CASE("a workload trains, with the peer's parameters", "[apps]") {
@@ -66,13 +71,20 @@ TEST_CASE("the table shows shares and ratios", "[apps]") {
   CHECK(row.ratio() == 0.5);
   const std::string table = to_table({row}, 200);
   CHECK(test::contains(table, "mlp"));
-  CHECK(test::contains(table, "  0.50\n"));
+  CHECK(test::contains(table, "  0.50  time <= 0.65 held, MiB <= "));
+  CHECK(test::contains(table, "geometric mean of the ratios: 0.50"));
+  row.own.ms_median = 7;
+  CHECK(test::contains(to_table({row}, 200), "  2.00  time <= 0.65 missed"));
   CHECK(test::contains(table, "the 200 GFLOP/s"));
   CHECK(test::contains(table, "torch 2.13.0"));
 }
 
 TEST_CASE("the machine's rate is a number above zero", "[apps]") {
   CHECK(measure_gemm_rate(0.02) > 0);
+  CHECK(last_cache_bytes() > 0);
+  std::vector<std::int64_t> calls;
+  CHECK(median_seconds(3, 0, [&](std::int64_t i) { calls.push_back(i); }) >= 0);
+  CHECK(calls == std::vector<std::int64_t>{0, 1, 2, 0, 1, 2});
 }
 
 }  // namespace

@@ -1,0 +1,155 @@
+#include "apps/bench/scaling.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "apps/bench/machine.h"
+#include "apps/bench/process.h"
+#include "apps/bench/workloads.h"
+#include "core/error.h"
+#include "core/parallel.h"
+
+namespace norma::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kLeastMs = 5;
+constexpr double kGain = 0.92;  // of what matrix products gain
+constexpr double kMostLoss = 1.1;
+constexpr double kOffLine = 0.1;
+constexpr double kFirstStep = 0.2;
+
+double step_ms(const std::string& workload, double seconds, int threads = 0) {
+  return run_workload(workload, {.seconds = seconds, .rounds = 2, .threads = threads}, std::nullopt)
+      .own.ms_median;
+}
+
+std::string growth(const char* workload, const char* key, std::vector<int> sizes, double seconds) {
+  std::vector<double> ms;
+  std::string cells;
+  for (const int n : sizes) {
+    ms.push_back(step_ms(fmt::format("{}:{}={}", workload, key, n), seconds));
+    cells += fmt::format(" {:>4}: {:>8.3f}", n, ms.back());
+  }
+  const double slope = (ms.back() - ms.front()) / (sizes.back() - sizes.front());
+  double off = 0;
+  for (std::size_t i = 0; i < ms.size(); ++i) {
+    off = std::max(off, std::abs(ms[i] / (ms.front() + slope * (sizes[i] - sizes.front())) - 1));
+  }
+  return fmt::format("{:<9} {:<7}{}   off the line {:.1f}% {}\n", workload, key, cells, 100 * off,
+                     verdict(off <= kOffLine));
+}
+
+struct TrainingRun {
+  double seconds = 0;  // from the call to the end of the process
+  std::vector<double> losses;
+};
+
+// Trains in a process and a folder of their own.
+TrainingRun train(const nlohmann::json& config) {
+  const fs::path folder = fs::temp_directory_path() / fmt::format("norma-bench-{}", ::getpid());
+  fs::create_directories(folder);
+  const std::string file = (folder / "config.json").string(), out = (folder / "run").string();
+  std::ofstream(file) << config;
+  const auto start = std::chrono::steady_clock::now();
+  (void)run_process({own_program(), "train", file, "--quiet", "--out", out, "--threads",
+                     std::to_string(num_threads())});
+  TrainingRun run;
+  run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::ifstream metrics(out + "/metrics.jsonl");
+  for (std::string line; std::getline(metrics, line);) {
+    const auto entry = nlohmann::json::parse(line);
+    if (entry.at("kind") == "train") run.losses.push_back(entry.at("loss"));
+  }
+  fs::remove_all(folder);
+  require(!run.losses.empty(), "bench: the run wrote no losses");
+  return run;
+}
+
+nlohmann::json transformer(int layers, int width, int heads, int hidden, const char* placement) {
+  return {{"type", "transformer"}, {"layers", layers},       {"width", width},
+          {"heads", heads},        {"hidden", hidden},       {"activation", "swiglu"},
+          {"norm", "rms_norm"},    {"placement", placement}, {"position", "rope"},
+          {"bias", false},         {"tied", false}};
+}
+
+nlohmann::json shift_run(nlohmann::json model, int vocab, int length, int batch, int steps,
+                         double rate) {
+  return {
+      {"data", {{"type", "shift"}, {"vocab", vocab}, {"length", length}}},
+      {"model", std::move(model)},
+      {"optimizer", {{"type", "adamw"}, {"lr", rate}}},
+      {"train",
+       {{"steps", steps}, {"batch", batch}, {"log_every", 1}, {"eval_batches", 1}, {"keep", 0}}}};
+}
+
+}  // namespace
+
+std::string thread_table(std::span<const Comparison> rows, double seconds) {
+  const int threads = num_threads();
+  if (threads < 2) return "threads: only one; nothing to compare\n";
+  const double many_rate = measure_gemm_rate(1);
+  set_num_threads(1);
+  const double one_rate = measure_gemm_rate(1);
+  set_num_threads(threads);
+  const double products = many_rate / one_rate;
+  std::string text =
+      fmt::format("{:<11} {:>10} {:>10} {:>6} {:>12}          {:>10} {:>10}\n", "workload",
+                  "1 thread", fmt::format("{} threads", threads), "gain", "of products'",
+                  fmt::format("{} threads", 2 * threads), fmt::format("{} threads", 4 * threads));
+  for (const Comparison& row : rows) {
+    if (row.own.ms_median <= kLeastMs) continue;
+    const std::string& name = row.own.workload;
+    const double one = step_ms(name, seconds, 1), some = step_ms(name, seconds, threads);
+    const double twice = step_ms(name, seconds, 2 * threads);
+    const double four = step_ms(name, seconds, 4 * threads);
+    const double gain = one / some;
+    text +=
+        fmt::format("{:<11} {:>10.3f} {:>10.3f} {:>6.2f} {:>12.2f} {:<7}  {:>10.3f} {:>10.3f} {}\n",
+                    name, one, some, gain, gain / products, verdict(gain / products >= kGain),
+                    twice, four, verdict(std::max(twice, four) <= kMostLoss * some));
+  }
+  return text + fmt::format(
+                    "Milliseconds a step. Matrix products gain {:.2f}; >= {:.2f} of it, and a "
+                    "loss of <= {:.0f}%.\n",
+                    products, kGain, 100 * (kMostLoss - 1));
+}
+
+std::string growth_table(double seconds) {
+  return growth("deep", "layers", {16, 32, 64, 128}, seconds) +
+         growth("gpt-nano", "layers", {2, 4, 8, 16}, seconds) +
+         growth("deep", "batch", {4, 8, 16, 32}, seconds) +
+         growth("gpt-nano", "batch", {6, 12, 24, 48}, seconds) +
+         fmt::format("Milliseconds a step at four sizes; <= {:.0f}%.\n", 100 * kOffLine);
+}
+
+std::string run_table() {
+  const TrainingRun deep =
+      train(shift_run(transformer(1000, 32, 2, 64, "deepnorm"), 16, 8, 16, 20, 1e-3));
+  const double last = deep.losses.back();
+  std::string text = fmt::format(
+      "1,000 blocks, DeepNorm: 20 steps in {:.1f} s, loss {:.3f} -> {:.3f} {}\n", deep.seconds,
+      deep.losses.front(), last, verdict(std::isfinite(last) && last < deep.losses.front()));
+  auto model = transformer(24, 128, 8, 344, "post");
+  model["kv_heads"] = 2;
+  model["final_norm"] = true;
+  double least = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < 3; ++i) {
+    least = std::min(least, train(shift_run(model, 64, 24, 8, 1, 2e-3)).seconds);
+  }
+  return text + fmt::format(
+                    "24 blocks, width 128: from the call to the end of a run of one step {:.3f} s "
+                    "(<= {:.1f} s {})\n",
+                    least, kFirstStep, verdict(least <= kFirstStep));
+}
+
+}  // namespace norma::bench
