@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "apps/cli/verb.h"
-#include "apps/data/tokenizer.h"
 #include "apps/training/finished_run.h"
 #include "apps/training/generation.h"
+#include "apps/training/translation.h"
 
 namespace norma::cli {
 namespace {
@@ -19,8 +19,7 @@ Status generate_text(const Arguments& arguments) {
     throw UsageError("--temperature: expected a number from 0 to 1e6");
   }
   FinishedRun run(arguments.run);
-  const Tokenizer* tokenizer = run.data().tokenizer();
-  if (!tokenizer) {
+  if (run.record().tokenizer.empty()) {
     throw UsageError(fmt::format("{}: its data are \"{}\", not text; generate needs a run on text",
                                  arguments.run, run.config().data.type()));
   }
@@ -31,10 +30,21 @@ Status generate_text(const Arguments& arguments) {
         "or a recurrent model",
         arguments.run));
   }
-  std::vector<std::int64_t> ids = tokenizer->encode(arguments.prompt, "PROMPT");
+  const Tokenizer tokenizer = run.tokenizer();
+  const DataSpec data = run.spec();
+  const std::vector<std::int64_t> ids = tokenizer.encode(arguments.prompt, "PROMPT");
+  if (data.source.rank() > 0) {
+    fmt::print("{}\n", tokenizer.decode(translate(run.model(), data, ids)));
+    return kDone;
+  }
+  if (data.answers) {
+    throw UsageError(fmt::format(
+        "{}: its data are questions and answers; generate needs a model of kind encoder_decoder",
+        arguments.run));
+  }
   fmt::print("{}", arguments.prompt);
-  generate(run.model(), run.data().spec(), ids, arguments.options, [&](std::int64_t id) {
-    fmt::print("{}", tokenizer->decode(std::span(&id, 1)));
+  generate(run.model(), data, ids, arguments.options, [&](std::int64_t id) {
+    fmt::print("{}", tokenizer.decode(std::span(&id, 1)));
     std::fflush(stdout);
   });
   fmt::print("\n");
@@ -46,7 +56,7 @@ Status generate_text(const Arguments& arguments) {
 Action generate_verb(Options& options) {
   const auto arguments = std::make_shared<Arguments>();
   options.add("RUN", arguments->run, "Folder of a run on text", {.required = true});
-  options.add("PROMPT", arguments->prompt, "Text to go on from");
+  options.add("PROMPT", arguments->prompt, "Text to go on from, or to translate");
   options.add("--tokens", arguments->options.tokens, "Tokens to write",
               {.show_default = true, .low = 0, .high = 1'000'000'000});
   options.add("--temperature", arguments->options.temperature,

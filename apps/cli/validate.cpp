@@ -3,31 +3,63 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/verb.h"
-#include "apps/training/run_config.h"
+#include "apps/study/plan.h"
+#include "apps/training/build.h"
 
 namespace norma::cli {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> files, sets;
+  bool resolved = false, form_only = false;
+};
+
+// True iff the file is meant as a study: it has what only studies have, and no model.
+bool is_study_file(const config::Json& json) {
+  return !json.contains("model") &&
+         (json.contains("base") || json.contains("arms") || json.contains("claims"));
+}
+
+void validate_study(const std::string& file) {
+  const study::Plan plan = study::make_plan(study::load_study(file));
+  fmt::print("{}: a valid study of {} arms and {} seeds\n", file, plan.arms.size(),
+             plan.seeds.size());
+}
+
+void validate_run(const std::string& file, const Arguments& arguments) {
+  const RunConfig run = load_run_config(file, arguments.sets);
+  const config::Json json = config::to_json(run);
+  if (!arguments.form_only) check_run(run);
+  if (arguments.resolved) {
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    fmt::print("{}: valid, hash {}\n", file, config::hash(json));
+  }
+}
+
+}  // namespace
 
 Action validate_verb(Options& options) {
-  struct Given {
-    std::vector<std::string> files, sets;
-    bool resolved = false;
-  };
-  const auto given = std::make_shared<Given>();
-  options.add("CONFIG", given->files, "Configuration files", {.required = true});
-  options.add_sets(given->sets);
-  options.add_flag("--resolved", given->resolved, "Print each with all defaults filled in");
-  return [given] {
+  const auto arguments = std::make_shared<Arguments>();
+  options.add("CONFIG", arguments->files, "Configurations, or studies", {.required = true});
+  options.add_sets(arguments->sets);
+  options.add_flag("--resolved", arguments->resolved, "Print each with all defaults filled in");
+  options.add_flag("--form", arguments->form_only,
+                   "The form alone: read no data, and build no model");
+  return [arguments] {
     Status status = kDone;
-    for (const std::string& file : given->files) {
+    for (const std::string& file : arguments->files) {
       try {
-        const config::Json json = config::to_json(load_run_config(file, given->sets));
-        if (given->resolved) {
-          fmt::print("{}\n", json.dump(2));
+        if (is_study_file(config::load_json(file))) {
+          validate_study(file);
         } else {
-          fmt::print("{}: valid, hash {}\n", file, config::hash(json));
+          validate_run(file, *arguments);
         }
       } catch (const config::ConfigError& e) {
         fmt::print(stderr, "{}\n", e.what());
+        status = kUsage;
+      } catch (const Error& e) {
+        fmt::print(stderr, "{}: {}\n", file, e.what());
         status = kUsage;
       }
     }

@@ -5,6 +5,7 @@
 #define NORMA_VERBS(X)                                                                            \
   X(train, "Train a network from a configuration")                                                \
   X(evaluate, "Loss and accuracy of a run")                                                       \
+  X(predict, "What a run says of the samples in a file")                                          \
   X(generate, "Continue a text with a run")                                                       \
   X(study, "Run arms x seeds of a configuration, resumable, and check claims about them")         \
   X(reproduce, "Run the shipped studies, and say which claims held")                              \

@@ -40,7 +40,41 @@ DataSet::DataSet(std::string_view name, DataSpec spec, const SampleOptions& opti
       shuffle_(options.shuffle),
       drop_last_(options.drop_last),
       drawn_(drawn),
-      seed_(seed) {}
+      seed_(seed) {
+  record_.type = name;
+  record_.input.assign(spec_.input.begin(), spec_.input.end());
+  record_.target.assign(spec_.target.begin(), spec_.target.end());
+  record_.source.assign(spec_.source.begin(), spec_.source.end());
+  record_.vocab = spec_.vocab;
+  record_.classes = spec_.classes;
+  record_.edge = spec_.edge;
+  record_.answers = spec_.answers;
+}
+
+DataSpec spec_of(const DataRecord& record) {
+  return {.input = Shape(std::span(record.input)),
+          .target = Shape(std::span(record.target)),
+          .vocab = record.vocab,
+          .classes = record.classes,
+          .edge = record.edge,
+          .answers = record.answers,
+          .source = Shape(std::span(record.source))};
+}
+
+Split split_samples(std::string_view name, std::int64_t n, double share) {
+  auto aside = static_cast<std::int64_t>(static_cast<double>(n) * share);
+  if (share > 0) aside = std::max<std::int64_t>(aside, 1);
+  require(aside < n, "{}: {} samples leave none to train on beside the validation part of {}", name,
+          n, aside);
+  Split split;
+  // At random, since files are often sorted by class.
+  split.train = random_permutation(n, random_key(0, "data/validation"));
+  split.validation.assign(split.train.end() - aside, split.train.end());
+  split.train.resize(static_cast<std::size_t>(n - aside));
+  std::sort(split.train.begin(), split.train.end());
+  std::sort(split.validation.begin(), split.validation.end());
+  return split;
+}
 
 std::int64_t DataSet::num_batches(Part part, std::int64_t batch_size) const {
   require(batch_size >= 1, "{}: expected a batch of at least 1 sample; got {}", name_, batch_size);
@@ -61,13 +95,16 @@ Batch DataSet::train_batch(std::int64_t index, std::int64_t batch_size) const {
   if (drawn_) {
     std::vector<std::int64_t> samples(static_cast<std::size_t>(batch_size));
     std::iota(samples.begin(), samples.end(), index * batch_size);
-    return gather(Part::train, samples);
+    return gather(Part::train, samples, 0);
   }
   const std::int64_t begin = index % batches * batch_size;
   const std::int64_t end = std::min(size(Part::train), begin + batch_size);
-  const auto order = epoch_order(index / batches);
-  return gather(Part::train, std::span(*order).subspan(static_cast<std::size_t>(begin),
-                                                       static_cast<std::size_t>(end - begin)));
+  const std::int64_t epoch = index / batches;
+  const auto order = epoch_order(epoch);
+  return gather(Part::train,
+                std::span(*order).subspan(static_cast<std::size_t>(begin),
+                                          static_cast<std::size_t>(end - begin)),
+                epoch);
 }
 
 Batch DataSet::batch(Part part, std::int64_t index, std::int64_t batch_size) const {
@@ -78,7 +115,7 @@ Batch DataSet::batch(Part part, std::int64_t index, std::int64_t batch_size) con
   const std::int64_t end = std::min(size(part), begin + batch_size);
   std::vector<std::int64_t> samples(static_cast<std::size_t>(end - begin));
   std::iota(samples.begin(), samples.end(), begin);
-  return gather(part, samples);
+  return gather(part, samples, 0);
 }
 
 std::shared_ptr<const std::vector<std::int64_t>> DataSet::epoch_order(std::int64_t epoch) const {

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/data/data_record.h"
 #include "core/autograd.h"
 #include "core/config/config.h"
 #include "core/tensor.h"
@@ -54,6 +55,7 @@ struct DataSpec {
   Shape target;              // of one sample: () for a label, (T) for an id at each position
   std::int64_t vocab = 0;    // ids of inputs and source are below it; 0 where inputs are numbers
   std::int64_t classes = 0;  // targets are below it
+  std::int64_t edge = -1;    // the id that begins and ends what is written; -1: there is none
   bool answers = false;      // the targets of a sample are one answer, right or wrong as a whole
   Shape source = {};         // (S) ids of what an encoder-decoder reads; empty where there is none
 };
@@ -94,14 +96,20 @@ class DataSet {
   [[nodiscard]] Batch batch(Part part, std::int64_t index, std::int64_t batch_size) const;
   // Null where the inputs are no text.
   [[nodiscard]] virtual const Tokenizer* tokenizer() const { return nullptr; }
+  // What a run keeps of the data.
+  [[nodiscard]] const DataRecord& record() const { return record_; }
 
  protected:
   // `name` is the data set's type, for errors. True `drawn`: a training sample's number is the
   // number of the draw, which never repeats, and not one of 0..size-1.
   DataSet(std::string_view name, DataSpec spec, const SampleOptions& options, std::uint64_t seed,
           bool drawn);
-  // The samples of these numbers.
-  [[nodiscard]] virtual Batch gather(Part part, std::span<const std::int64_t> samples) const = 0;
+  // The samples of these numbers; what is drawn anew in each epoch is keyed by it (0 outside of
+  // training, and where samples are drawn).
+  [[nodiscard]] virtual Batch gather(Part part, std::span<const std::int64_t> samples,
+                                     std::int64_t epoch) const = 0;
+  // For a constructor: to be filled with more than type and sizes.
+  [[nodiscard]] DataRecord& mutable_record() { return record_; }
 
  private:
   [[nodiscard]] std::shared_ptr<const std::vector<std::int64_t>> epoch_order(
@@ -109,6 +117,7 @@ class DataSet {
 
   std::string_view name_;
   DataSpec spec_;
+  DataRecord record_;
   bool shuffle_, drop_last_, drawn_;
   std::uint64_t seed_;
   // The order of the last epoch that was asked for.
@@ -116,5 +125,25 @@ class DataSet {
   mutable std::int64_t order_epoch_ = -1;
   mutable std::shared_ptr<const std::vector<std::int64_t>> order_;
 };
+
+// The samples that are set aside of n: a share of them (at least one, if any), at random, and the
+// others; both ascending. Does not depend on a seed: see Note [Stream of samples].
+struct Split {
+  std::vector<std::int64_t> train = {}, validation = {};
+  [[nodiscard]] std::int64_t size(Part part) const {
+    return static_cast<std::int64_t>(part == Part::train        ? train.size()
+                                     : part == Part::validation ? validation.size()
+                                                                : 0);
+  }
+  // Where the sample of a part stands among all n.
+  [[nodiscard]] std::int64_t place(Part part, std::int64_t sample) const {
+    return (part == Part::train ? train : validation)[static_cast<std::size_t>(sample)];
+  }
+};
+// Throws Error, naming the data set, if none would be left to train on.
+[[nodiscard]] Split split_samples(std::string_view name, std::int64_t n, double share);
+
+// What a data set is, as it was kept.
+[[nodiscard]] DataSpec spec_of(const DataRecord& record);
 
 }  // namespace norma

@@ -63,6 +63,7 @@ class Dates final : public SequenceTask {
             {.vocab = date_tokenizer().vocab(), .source = kLongest, .answer = kIso, .varies = true},
             context) {
     check_questions(kDays);
+    date_tokenizer().keep(mutable_record());
   }
   [[nodiscard]] const Tokenizer* tokenizer() const override { return &date_tokenizer(); }
 

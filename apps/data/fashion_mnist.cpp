@@ -24,14 +24,16 @@ config::Fields FashionMnistConfig::fields() {
   using namespace config;
   return Fields{field("path", &FashionMnistConfig::path, "The folder of the four idx files.",
                       not_empty())} +
-         array_fields();
+         image_fields();
 }
 
 std::unique_ptr<DataSet> FashionMnistConfig::make(const DataContext& run) const {
   LabelledArrays arrays{
       read_part(path, "train-images-idx3-ubyte"), read_part(path, "train-labels-idx1-ubyte"),
       read_part(path, "t10k-images-idx3-ubyte"), read_part(path, "t10k-labels-idx1-ubyte")};
-  return std::make_unique<LabelledArraysDataSet>(type, std::move(arrays), *this, run.seed);
+  arrays.class_names = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+                        "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
+  return std::make_unique<LabelledArraysDataSet>(type, std::move(arrays), *this, run.seed, augment);
 }
 
 }  // namespace norma

@@ -8,7 +8,7 @@
 
 namespace norma {
 
-struct FashionMnistConfig : ArrayOptions {
+struct FashionMnistConfig : ImageOptions {
   static constexpr const char* type = "fashion_mnist";
   static constexpr const char* doc = "Grey images of clothes, 28 x 28, in ten classes.";
   static constexpr const char* source = "Xiao et al. 2017, arXiv 1708.07747";

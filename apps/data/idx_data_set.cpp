@@ -13,7 +13,7 @@ config::Fields IdxConfig::fields() {
                 field("labels", &IdxConfig::labels, "Their labels: (N).", required() & not_empty()),
                 field("test_images", &IdxConfig::test_images, "The test inputs."),
                 field("test_labels", &IdxConfig::test_labels, "Their labels.")} +
-         array_fields();
+         image_fields();
 }
 
 void IdxConfig::check(config::Problems& problems, const std::string& path) const {
@@ -29,7 +29,7 @@ std::unique_ptr<DataSet> IdxConfig::make(const DataContext& run) const {
     arrays.test_inputs = read_idx(test_images);
     arrays.test_labels = read_idx(test_labels);
   }
-  return std::make_unique<LabelledArraysDataSet>(type, std::move(arrays), *this, run.seed);
+  return std::make_unique<LabelledArraysDataSet>(type, std::move(arrays), *this, run.seed, augment);
 }
 
 }  // namespace norma

@@ -8,7 +8,7 @@
 
 namespace norma {
 
-struct IdxConfig : ArrayOptions {
+struct IdxConfig : ImageOptions {
   static constexpr const char* type = "idx";
   static constexpr const char* doc = "Arrays and their labels from idx files, plain or gzipped.";
   static constexpr const char* source = "the format of MNIST, LeCun et al. 1998";

@@ -1,16 +1,11 @@
 #include "apps/data/labelled_arrays.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "core/parallel.h"
 #include "core/random.h"
 
 namespace norma {
 namespace {
-
-// Elements that one task copies, about.
-constexpr std::int64_t kGrain = 1 << 16;
 
 // (N, H, W) is one channel; (N) is one feature.
 Shape sample_shape(const Shape& shape) {
@@ -26,10 +21,13 @@ DataSpec make_spec(std::string_view name, const LabelledArrays& arrays) {
     require(labels.rank() == 1 && labels.size(0) == inputs.size(0),
             "{}: expected a label for each of the {} {} inputs; got labels of shape {}", name,
             inputs.size(0), part, labels.shape().to_string());
-    require(!is_floating(labels.dtype()), "{}: expected labels that are whole numbers; got {}",
-            name, name_of(labels.dtype()));
+    require(arrays.regression == is_floating(labels.dtype()),
+            "{}: expected labels that are whole numbers; got {}", name, name_of(labels.dtype()));
   };
   check("train", arrays.inputs, arrays.labels);
+  if (arrays.regression) {
+    return {.input = sample_shape(arrays.inputs.shape()), .target = {1}};
+  }
   std::int64_t largest = 0;
   const auto look = [&](const Tensor& labels) {
     for (const std::int64_t label : labels.to_ids()) {
@@ -51,54 +49,9 @@ DataSpec make_spec(std::string_view name, const LabelledArrays& arrays) {
   return {.input = sample_shape(arrays.inputs.shape()), .target = {}, .classes = largest + 1};
 }
 
-template <class F>
-decltype(auto) dispatch_stored(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::u8:
-      return f.template operator()<std::uint8_t>();
-    case DType::i32:
-      return f.template operator()<std::int32_t>();
-    case DType::f32:
-      return f.template operator()<float>();
-    case DType::f64:
-      return f.template operator()<double>();
-    default:
-      throw Error::format("data: expected inputs of u8, i32, f32 or f64; got {}", name_of(dtype));
-  }
-}
-
-// Sums by channel, so that parallel_sum can add them.
-struct Sums {
-  std::vector<double> values;
-  Sums& operator+=(const Sums& other) {
-    if (values.empty()) values.resize(other.values.size());
-    for (std::size_t i = 0; i < other.values.size(); ++i) values[i] += other.values[i];
-    return *this;
-  }
-};
-
-// Sum over the samples of f(x, channel), by channel.
-template <class T, class F>
-std::vector<double> sum_by_channel(const T* data, std::span<const std::int64_t> samples,
-                                   std::int64_t channels, std::int64_t inner, F f) {
-  const std::int64_t size = channels * inner;
-  const auto n = static_cast<std::int64_t>(samples.size());
-  return parallel_sum<Sums>(n, std::max<std::int64_t>(1, 16 * kGrain / size),
-                            [&](std::int64_t begin, std::int64_t end) {
-                              Sums sums{std::vector<double>(static_cast<std::size_t>(channels))};
-                              for (std::int64_t s = begin; s < end; ++s) {
-                                const T* x = data + samples[static_cast<std::size_t>(s)] * size;
-                                for (std::int64_t c = 0; c < channels; ++c) {
-                                  double sum = 0;
-                                  for (std::int64_t i = 0; i < inner; ++i) {
-                                    sum += f(static_cast<double>(x[c * inner + i]), c);
-                                  }
-                                  sums.values[static_cast<std::size_t>(c)] += sum;
-                                }
-                              }
-                              return sums;
-                            })
-      .values;
+std::string_view bytes_of(const Tensor& x) {
+  return {reinterpret_cast<const char*>(x.raw()),
+          static_cast<std::size_t>(x.numel() * size_of(x.dtype()))};
 }
 
 }  // namespace
@@ -111,97 +64,82 @@ config::Fields ArrayOptions::array_fields() {
          sample_fields();
 }
 
-LabelledArraysDataSet::LabelledArraysDataSet(std::string_view name, LabelledArrays arrays,
-                                             const ArrayOptions& options, std::uint64_t seed)
-    : DataSet(name, make_spec(name, arrays), options, seed, false), arrays_(std::move(arrays)) {
-  labels_ = arrays_.labels.to_ids();
-  if (arrays_.test_labels.defined()) test_labels_ = arrays_.test_labels.to_ids();
-  channels_ = spec().input[0];
-  inner_ = spec().input.numel() / channels_;
-
-  std::int64_t n = arrays_.inputs.size(0);
-  if (options.limit) n = std::min(n, *options.limit);
-  const double share = options.validation_share(arrays_.test_labels.defined());
-  auto set_aside = static_cast<std::int64_t>(static_cast<double>(n) * share);
-  if (share > 0) set_aside = std::max<std::int64_t>(set_aside, 1);
-  require(set_aside < n, "{}: {} samples leave none to train on beside the validation part of {}",
-          name, n, set_aside);
-  // At random, since files are often sorted by class; seed 0: see Note [Stream of samples].
-  train_ = random_permutation(n, random_key(0, "data/validation"));
-  validation_.assign(train_.end() - set_aside, train_.end());
-  train_.resize(static_cast<std::size_t>(n - set_aside));
-  std::sort(train_.begin(), train_.end());
-  std::sort(validation_.begin(), validation_.end());
-
-  mean_.assign(static_cast<std::size_t>(channels_), 0.0f);
-  scale_.assign(static_cast<std::size_t>(channels_),
-                arrays_.inputs.dtype() == DType::u8 ? 1.0f / 255 : 1.0f);
-  if (options.normalize) measure();
+config::Fields ImageOptions::image_fields() {
+  using namespace config;
+  return Fields{field("augment", &ImageOptions::augment,
+                      "How training images are varied, anew in each epoch.")} +
+         array_fields();
 }
 
-void LabelledArraysDataSet::measure() {
-  dispatch_stored(arrays_.inputs.dtype(), [&]<class T>() {
-    const T* data = arrays_.inputs.data<T>();
-    const double count = static_cast<double>(train_.size()) * static_cast<double>(inner_);
-    std::vector<double> mean =
-        sum_by_channel(data, train_, channels_, inner_, [](double x, std::int64_t) { return x; });
-    for (double& m : mean) m /= count;
-    const std::vector<double> squares =
-        sum_by_channel(data, train_, channels_, inner_, [&](double x, std::int64_t c) {
-          const double d = x - mean[static_cast<std::size_t>(c)];
-          return d * d;
-        });
-    for (std::size_t c = 0; c < mean.size(); ++c) {
-      const double deviation = std::sqrt(squares[c] / count);
-      mean_[c] = static_cast<float>(mean[c]);
-      scale_[c] = deviation > 0 ? static_cast<float>(1 / deviation) : 1.0f;
-    }
-  });
+LabelledArraysDataSet::LabelledArraysDataSet(std::string_view name, LabelledArrays arrays,
+                                             const ArrayOptions& options, std::uint64_t seed,
+                                             const Augment& augment)
+    : DataSet(name, make_spec(name, arrays), options, seed, false),
+      arrays_(std::move(arrays)),
+      augment_(augment),
+      seed_(seed) {
+  require(!augment_.any() || spec().input.rank() == 3,
+          "{}: augment is for images (height, width); the samples have shape {}", name,
+          spec().input.to_string());
+  if (!arrays_.regression) labels_ = arrays_.labels.to_ids();
+  if (arrays_.test_labels.defined()) test_labels_ = arrays_.test_labels.to_ids();
+  std::int64_t n = arrays_.inputs.size(0);
+  if (options.limit) n = std::min(n, *options.limit);
+  split_ = split_samples(name, n, options.validation_share(arrays_.test_labels.defined()));
+  const std::int64_t channels = spec().input[0];
+  scaling_ = options.normalize ? measured_scaling(arrays_.inputs, split_.train, channels)
+                               : plain_scaling(arrays_.inputs.dtype(), channels);
+  keep_record();
+}
+
+void LabelledArraysDataSet::keep_record() {
+  DataRecord& record = mutable_record();
+  for (const Tensor& part :
+       {arrays_.inputs, arrays_.labels, arrays_.test_inputs, arrays_.test_labels}) {
+    if (part.defined()) record.hash = content_hash(bytes_of(part), record.hash);
+  }
+  record.class_names = arrays_.class_names;
+  record.columns = arrays_.columns;
+  record.target_column = arrays_.target_column;
+  record.mean = scaling_.mean;
+  record.deviation = scaling_.deviation;
 }
 
 std::int64_t LabelledArraysDataSet::size(Part part) const {
-  switch (part) {
-    case Part::train:
-      return static_cast<std::int64_t>(train_.size());
-    case Part::validation:
-      return static_cast<std::int64_t>(validation_.size());
-    default:
-      return static_cast<std::int64_t>(test_labels_.size());
-  }
+  if (part != Part::test) return split_.size(part);
+  return static_cast<std::int64_t>(test_labels_.size());
 }
 
-Batch LabelledArraysDataSet::gather(Part part, std::span<const std::int64_t> samples) const {
+Batch LabelledArraysDataSet::gather(Part part, std::span<const std::int64_t> samples,
+                                    std::int64_t epoch) const {
   const auto n = static_cast<std::int64_t>(samples.size());
-  const std::int64_t size = channels_ * inner_;
+  std::vector<std::int64_t> places(samples.begin(), samples.end());
+  if (part != Part::test) {
+    for (std::int64_t& place : places) place = split_.place(part, place);
+  }
+  std::vector<ImageView> views;
+  if (part == Part::train && augment_.any()) {
+    const RandomKey key = random_key(seed_, fmt::format("data/augment/epoch {}", epoch));
+    for (const std::int64_t place : places) {
+      // Four blocks a sample, of which three numbers are drawn.
+      RandomStream stream(key, 4 * static_cast<std::uint64_t>(place));
+      views.push_back(draw_view(augment_, stream));
+    }
+  }
   Shape shape{n};
   for (const std::int64_t axis : spec().input) shape.push_back(axis);
-  Batch batch{Tensor::empty(shape), Tensor::empty({n}, DType::i64)};
-  std::int64_t* labels = batch.targets.mutable_data<std::int64_t>();
-  float* out = batch.inputs.mutable_data<float>();
-  const Tensor& inputs = part == Part::test ? arrays_.test_inputs : arrays_.inputs;
-  const auto place = [&](std::int64_t s) {
-    const auto sample = static_cast<std::size_t>(samples[static_cast<std::size_t>(s)]);
-    if (part == Part::test) return sample;
-    return static_cast<std::size_t>(part == Part::train ? train_[sample] : validation_[sample]);
-  };
-  dispatch_stored(inputs.dtype(), [&]<class T>() {
-    const T* data = inputs.data<T>();
-    parallel_for(n, std::max<std::int64_t>(1, kGrain / size), [&](std::int64_t b, std::int64_t e) {
-      for (std::int64_t s = b; s < e; ++s) {
-        const T* x = data + static_cast<std::int64_t>(place(s)) * size;
-        float* y = out + s * size;
-        for (std::int64_t c = 0; c < channels_; ++c) {
-          const float mean = mean_[static_cast<std::size_t>(c)];
-          const float scale = scale_[static_cast<std::size_t>(c)];
-          for (std::int64_t i = 0; i < inner_; ++i, ++x, ++y) {
-            *y = (static_cast<float>(*x) - mean) * scale;
-          }
-        }
-      }
-    });
-  });
-  for (std::int64_t s = 0; s < n; ++s) {
-    labels[s] = (part == Part::test ? test_labels_ : labels_)[place(s)];
+  Batch batch{.inputs = Tensor::empty(shape)};
+  write_samples(part == Part::test ? arrays_.test_inputs : arrays_.inputs, places, scaling_,
+                batch.inputs.mutable_data<float>(), views);
+  if (arrays_.regression) {
+    batch.targets = Tensor::empty({n, 1});
+    write_samples(arrays_.labels, places, plain_scaling(DType::f32, 1),
+                  batch.targets.mutable_data<float>());
+  } else {
+    batch.targets = Tensor::empty({n}, DType::i64);
+    std::int64_t* to = batch.targets.mutable_data<std::int64_t>();
+    const std::vector<std::int64_t>& labels = part == Part::test ? test_labels_ : labels_;
+    for (const std::int64_t place : places) *to++ = labels[static_cast<std::size_t>(place)];
   }
   return batch;
 }

@@ -28,6 +28,7 @@ DataSpec SequenceTask::spec_of(const Sizes& sizes, SequenceForm form) {
   spec.classes = sizes.vocab;
   spec.vocab = layout == Layout::in_place ? sizes.vocab : sizes.vocab + 1;
   spec.answers = !sizes.in_place;
+  if (layout == Layout::decoder || layout == Layout::encoder_decoder) spec.edge = sizes.vocab;
   if (layout == Layout::in_place) {
     spec.input = Shape{sizes.source};
   } else if (layout == Layout::encoder_decoder) {
@@ -87,7 +88,7 @@ void SequenceTask::check_questions(std::int64_t n) const {
           name_, n, validation_share_, aside);
 }
 
-Batch SequenceTask::gather(Part part, std::span<const std::int64_t> samples) const {
+Batch SequenceTask::gather(Part part, std::span<const std::int64_t> samples, std::int64_t) const {
   const auto n = static_cast<std::int64_t>(samples.size());
   const std::int64_t length = spec().input[0];
   const std::int64_t filler = sizes_.vocab;

@@ -58,7 +58,8 @@ class SequenceTask : public DataSet {
   [[nodiscard]] std::int64_t draw_question(Part part, RandomStream& stream, std::int64_t n) const;
   // Throws Error if one of the parts would be without questions.
   void check_questions(std::int64_t n) const;
-  [[nodiscard]] Batch gather(Part part, std::span<const std::int64_t> samples) const override;
+  [[nodiscard]] Batch gather(Part part, std::span<const std::int64_t> samples,
+                             std::int64_t epoch) const override;
 
  private:
   enum class Layout : std::uint8_t { in_place, blanks, decoder, encoder_decoder };

@@ -1,55 +1,63 @@
 #include "apps/data/text.h"
 
-#include <filesystem>
-
 #include <algorithm>
 
-#include "core/file.h"
+#include "apps/data/masking.h"
+#include "apps/data/text_file.h"
 
 namespace norma {
 
 config::Fields TextConfig::fields() {
   using namespace config;
-  return Fields{field("path", &TextConfig::path, "The file.", required() & not_empty()),
-                field("tokenizer", &TextConfig::tokenizer,
-                      "What one token is: a character of the text, or a byte."),
-                field("context", &TextConfig::context, "Tokens of a window.", at_least(1))} +
+  return Fields{
+             field("path", &TextConfig::path, "The file.", required() & not_empty()),
+             field(
+                 "tokenizer", &TextConfig::tokenizer,
+                 "What one token is: a character of the text, a byte, or a frequent run of bytes."),
+             field("vocab", &TextConfig::vocab,
+                   "Tokens of bpe, the 256 bytes included; null: 512. A text with few "
+                   "repetitions gives fewer.",
+                   between(256, 1e6)),
+             field("context", &TextConfig::context, "Tokens of a window.", at_least(1))} +
          sample_fields();
 }
 
-namespace {
-
-// A device or a pipe would be read without end.
-std::string read_text(const std::string& path) {
-  require(std::filesystem::exists(path),
-          "data.path: there is no file {}; give the text with --set data.path=FILE", path);
-  require(std::filesystem::is_regular_file(path), "data.path: {} is no file of text", path);
-  return read_file(path);
+void TextConfig::check(config::Problems& problems, const std::string& path_of) const {
+  if (vocab && tokenizer != TokenizerKind::bpe) {
+    problems.add(config::join(path_of, "vocab"), "only the tokenizer \"bpe\" has it");
+  }
 }
-
-}  // namespace
 
 std::unique_ptr<DataSet> TextConfig::make(const DataContext& run) const {
   const std::string text = read_text(path);
-  Tokenizer t =
-      tokenizer == TokenizerKind::byte ? Tokenizer::bytes() : Tokenizer::characters(text, path);
+  Tokenizer t = Tokenizer::bytes();
+  if (tokenizer == TokenizerKind::character) t = Tokenizer::characters(text, path);
+  if (tokenizer == TokenizerKind::bpe) {
+    t = Tokenizer::byte_pairs(Bpe::train(text, vocab.value_or(512)));
+  }
   std::vector<std::int64_t> ids = t.encode(text, path);
-  return std::make_unique<TextDataSet>(*this, std::move(t), std::move(ids), run.seed);
+  auto data = std::make_unique<TextDataSet>(*this, std::move(t), std::move(ids), run);
+  data->set_hash(content_hash(text));
+  return data;
 }
 
 TextDataSet::TextDataSet(const TextConfig& config, Tokenizer tokenizer,
-                         std::vector<std::int64_t> ids, std::uint64_t seed)
+                         std::vector<std::int64_t> ids, const DataContext& run)
     : DataSet(TextConfig::type,
               {.input = {config.context},
                .target = {config.context},
-               .vocab = tokenizer.vocab(),
+               .vocab = tokenizer.vocab() + (run.form == SequenceForm::encoder ? 1 : 0),
                .classes = tokenizer.vocab()},
-              config, seed, config.shuffle),
+              config, run.seed, config.shuffle),
       tokenizer_(std::move(tokenizer)),
       ids_(std::move(ids)),
       context_(config.context),
       drawn_(config.shuffle),
-      key_(random_key(seed, "data/windows")) {
+      masked_(run.form == SequenceForm::encoder),
+      seed_(run.seed),
+      key_(random_key(run.seed, "data/windows")) {
+  require(run.form != SequenceForm::encoder_decoder, "text: {}", kNoSource);
+  tokenizer_.keep(mutable_record());
   const auto n = static_cast<std::int64_t>(ids_.size());
   const double share = config.validation_share(false);
   train_tokens_ = static_cast<std::int64_t>(static_cast<double>(n) * (1 - share));
@@ -76,11 +84,13 @@ std::int64_t TextDataSet::size(Part part) const {
   return tokens == 0 ? 0 : (tokens - 1) / context_;
 }
 
-Batch TextDataSet::gather(Part part, std::span<const std::int64_t> samples) const {
+Batch TextDataSet::gather(Part part, std::span<const std::int64_t> samples,
+                          std::int64_t epoch) const {
   const auto n = static_cast<std::int64_t>(samples.size());
   Batch batch{Tensor::empty({n, context_}, DType::i64), Tensor::empty({n, context_}, DType::i64)};
   std::int64_t* inputs = batch.inputs.mutable_data<std::int64_t>();
   std::int64_t* targets = batch.targets.mutable_data<std::int64_t>();
+  const auto row = static_cast<std::size_t>(context_);
   const std::int64_t* ids =
       ids_.data() +
       (part == Part::train ? 0 : static_cast<std::int64_t>(ids_.size()) - validation_tokens_);
@@ -92,7 +102,13 @@ Batch TextDataSet::gather(Part part, std::span<const std::int64_t> samples) cons
             ? RandomStream(key_, static_cast<std::uint64_t>(sample)).below(train_tokens_ - context_)
             : sample * context_;
     std::copy_n(ids + start, context_, inputs + s * context_);
-    std::copy_n(ids + start + 1, context_, targets + s * context_);
+    if (masked_) {
+      RandomStream stream(masking_key(part, seed_, epoch, sample));
+      mask_tokens(stream, {inputs + s * context_, row}, {targets + s * context_, row},
+                  tokenizer_.vocab(), tokenizer_.vocab());
+    } else {
+      std::copy_n(ids + start + 1, context_, targets + s * context_);
+    }
   }
   return batch;
 }

@@ -65,21 +65,33 @@ Tokenizer Tokenizer::characters(std::string_view text, std::string_view source) 
   return tokenizer;
 }
 
-Tokenizer Tokenizer::from_vocabulary(std::string_view vocabulary) {
-  return vocabulary.empty() ? bytes() : characters(vocabulary, "vocabulary");
+Tokenizer Tokenizer::byte_pairs(Bpe bpe) {
+  Tokenizer tokenizer;
+  tokenizer.bpe_ = std::move(bpe);
+  return tokenizer;
+}
+
+Tokenizer Tokenizer::from(const DataRecord& record) {
+  if (record.tokenizer == "char") return characters(record.characters, "data.json");
+  if (record.tokenizer == "bpe") return byte_pairs(Bpe(record.merges));
+  require(record.tokenizer == "byte", "data.json: there is no tokenizer \"{}\"", record.tokenizer);
+  return bytes();
+}
+
+void Tokenizer::keep(DataRecord& record) const {
+  record.tokenizer = bpe_ ? "bpe" : characters_.empty() ? "byte" : "char";
+  record.characters.clear();
+  for (const char32_t c : characters_) append_utf8(record.characters, c);
+  record.merges = bpe_ ? bpe_->merges() : std::vector<Bpe::Merge>();
 }
 
 std::int64_t Tokenizer::vocab() const {
+  if (bpe_) return bpe_->vocab();
   return characters_.empty() ? 256 : static_cast<std::int64_t>(characters_.size());
 }
 
-std::string Tokenizer::vocabulary() const {
-  std::string text;
-  for (const char32_t c : characters_) append_utf8(text, c);
-  return text;
-}
-
 std::vector<std::int64_t> Tokenizer::encode(std::string_view text, std::string_view source) const {
+  if (bpe_) return bpe_->encode(text);
   std::vector<std::int64_t> ids;
   ids.reserve(text.size());
   if (characters_.empty()) {
@@ -104,7 +116,9 @@ std::string Tokenizer::decode(std::span<const std::int64_t> ids) const {
   std::string text;
   for (const std::int64_t id : ids) {
     require(id >= 0 && id < vocab(), "decode: expected ids in 0..{}; got {}", vocab() - 1, id);
-    if (characters_.empty()) {
+    if (bpe_) {
+      text += bpe_->bytes(id);
+    } else if (characters_.empty()) {
       text.push_back(static_cast<char>(id));
     } else {
       append_utf8(text, characters_[static_cast<std::size_t>(id)]);

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "apps/study/measures.h"
+#include "apps/training/run_config.h"
 
 namespace norma {
 
@@ -143,12 +144,12 @@ void StudyConfig::check(Problems& problems, const std::string& path) const {
 
 StudyConfig load_study(const std::string& path) {
   StudyConfig study = parse<StudyConfig>(load_json(path), {}, path);
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (study.base.value.is_string()) {
     const std::filesystem::path base = study.base.value.get<std::string>();
-    study.base.value =
-        load_json(base.is_absolute() ? base.string()
-                                     : (std::filesystem::path(path).parent_path() / base).string());
+    study.base.value = load_json((folder / base).string(), resolve_paths);
   }
+  resolve_paths(study.base.value, folder.string());
   return study;
 }
 

@@ -32,7 +32,12 @@ ModelPtr build_model(const RunConfig& config, const DataSpec& spec) {
 }
 
 void check_outputs(const LossConfig& loss, const Shape& output, const DataSpec& spec) {
-  if (loss.get_if<CrossEntropyConfig>()) {
+  const bool classes = loss.get_if<CrossEntropyConfig>() != nullptr;
+  require(classes == (spec.classes > 0),
+          "loss: {} is for targets that are {}; the data's are {}; take {}", loss.type(),
+          classes ? "classes" : "numbers", classes ? "numbers" : "classes",
+          classes ? "mse, mae, huber or bce" : "cross_entropy");
+  if (classes) {
     Shape expected = spec.target;
     expected.push_back(spec.classes);
     require(
@@ -58,6 +63,37 @@ std::int64_t total_steps(const TrainConfig& train, const DataSet& data) {
       "in the place of epochs",
       train.accumulate, batches);
   return *train.epochs * (batches / train.accumulate);
+}
+
+std::vector<std::string> size_warnings(const TrainConfig& train, const DataSet& data) {
+  const std::int64_t samples = data.size(Part::train);
+  std::vector<std::string> warnings;
+  if (samples == DataSet::kEndless) return warnings;
+  if (train.batch > samples) {
+    warnings.push_back(fmt::format(
+        "train.batch: a batch of {} is more than the {} samples of the train part, so that every "
+        "batch is the whole of it",
+        train.batch, samples));
+  }
+  const std::int64_t batches = data.num_batches(Part::train, train.batch);
+  if (train.accumulate > batches) {
+    warnings.push_back(fmt::format(
+        "train.accumulate: {} batches a step are more than the {} of an epoch, so that a step sees "
+        "the same samples again",
+        train.accumulate, batches));
+  }
+  return warnings;
+}
+
+void check_run(const RunConfig& config) {
+  const std::unique_ptr<DataSet> data = build_data(config);
+  const ModelPtr model = build_model(config, data->spec());
+  check_outputs(config.loss, model->output().shape, data->spec());
+  const FlatParametersPtr parameters = flatten(model->named_parameters());
+  (void)make_optimizer(config.optimizer, parameters);
+  (void)make_schedule(config.schedule, config.optimizer.options().lr,
+                      total_steps(config.train, *data),
+                      tokens_per_step(config.train, data->spec()));
 }
 
 std::int64_t tokens_per_step(const TrainConfig& train, const DataSpec& spec) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "apps/training/run_config.h"
 
@@ -21,6 +23,10 @@ namespace norma {
 void check_outputs(const LossConfig& loss, const Shape& output, const DataSpec& spec);
 // Optimizer steps of the whole run. Throws Error for epochs of data without an end.
 [[nodiscard]] std::int64_t total_steps(const TrainConfig& train, const DataSet& data);
+// Sizes that are not refused, but that hardly anybody means: a sentence each.
+[[nodiscard]] std::vector<std::string> size_warnings(const TrainConfig& train, const DataSet& data);
+// Builds all parts of a run. Throws ConfigError or Error for whatever training would refuse.
+void check_run(const RunConfig& config);
 // Tokens that one optimizer step sees; 0 where the inputs are no ids.
 [[nodiscard]] std::int64_t tokens_per_step(const TrainConfig& train, const DataSpec& spec);
 

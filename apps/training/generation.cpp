@@ -81,9 +81,11 @@ void generate(Model& model, const DataSpec& data, std::vector<std::int64_t> ids,
   model.eval();
   RandomStream random(random_key(options.seed, "generate"));
   Reader reader(model, data.input[0], options.cache);
+  if (data.edge >= 0) ids.insert(ids.begin(), data.edge);
   if (ids.empty()) ids.push_back(0);
   for (std::int64_t i = 0; i < options.tokens; ++i) {
     const std::int64_t next = pick(reader.logits_behind(ids), options, random);
+    if (next == data.edge) break;
     ids.push_back(next);
     emit(next);
   }

@@ -18,8 +18,9 @@ struct GenerationOptions {
   bool cache = true;  // false: every token computes all positions again, to the same effect
 };
 
-// Continues `ids`, calling `emit` with every new token. Where `ids` is empty it starts from token
-// 0.
+// Continues `ids`, calling `emit` with every new token. Where the data have an id that begins and
+// ends a sequence (`edge`), it stands before them, and ends the text; else, where `ids` is empty,
+// it starts from token 0.
 //
 // Note [What generation sees]. A model with a context sees the text from some token on; at first
 // from the start. When more than a context lies behind that token, it moves on so that half a

@@ -1,5 +1,6 @@
 #include "apps/training/run_config.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
@@ -70,13 +71,27 @@ void RunConfig::check(Problems& problems, const std::string& path) const {
   });
 }
 
+void resolve_paths(Json& run, const std::string& folder) {
+  const auto data = run.find("data");
+  if (data == run.end() || !data->is_object()) return;
+  for (const char* key : {"path", "images", "labels", "test_images", "test_labels"}) {
+    const auto value = data->find(key);
+    if (value == data->end() || !value->is_string()) continue;
+    const auto file = value->get<std::string>();
+    if (file.empty()) continue;
+    *value =
+        std::filesystem::absolute(std::filesystem::path(folder) / file).lexically_normal().string();
+  }
+}
+
 RunConfig parse_run_config(const Json& json, const std::string& source) {
   return parse<RunConfig>(json, "", source);
 }
 
 RunConfig load_run_config(const std::string& path, std::span<const std::string> sets) {
-  Json json = load_json(path);
+  Json json = load_json(path, resolve_paths);
   apply_sets(json, sets);
+  resolve_paths(json, ".");
   return parse_run_config(json, path);
 }
 

@@ -30,8 +30,13 @@ struct RunConfig {
   void check(config::Problems& problems, const std::string& path) const;
 };
 
+// Makes the paths of files under `data` whole: one that does not begin at the root is taken from
+// `folder`. So a path in a configuration is relative to its file, and what a run keeps holds in any
+// folder.
+void resolve_paths(config::Json& run, const std::string& folder);
 // Reads a configuration file with all that it extends, applies KEY=VALUE
-// changes, and checks the whole. Throws config::ConfigError with every problem.
+// changes (with paths from the current folder), and checks the whole. Throws config::ConfigError
+// with every problem.
 [[nodiscard]] RunConfig load_run_config(const std::string& path,
                                         std::span<const std::string> sets = {});
 // Likewise from JSON, for instance of a run folder's config.json; `source` is

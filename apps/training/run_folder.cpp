@@ -94,7 +94,7 @@ void RunFolder::remove_temporaries() const {
 
 void RunFolder::withdraw() const {
   std::error_code ignored;
-  for (const std::string& file : {config_path(), metrics_path(), summary_path()}) {
+  for (const std::string& file : {config_path(), data_path(), metrics_path(), summary_path()}) {
     fs::remove(file, ignored);
   }
   fs::remove(path_, ignored);  // only if it is empty

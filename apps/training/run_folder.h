@@ -37,6 +37,7 @@ class RunFolder {
   [[nodiscard]] std::string config_path() const { return path_ + "/config.json"; }
   [[nodiscard]] std::string metrics_path() const { return path_ + "/metrics.jsonl"; }
   [[nodiscard]] std::string summary_path() const { return path_ + "/summary.json"; }
+  [[nodiscard]] std::string data_path() const { return path_ + "/data.json"; }
   [[nodiscard]] std::string checkpoints_path() const { return path_ + "/checkpoints"; }
   [[nodiscard]] std::string checkpoint_path(std::int64_t step) const;
   // Deletes what a kill has left of files half written.

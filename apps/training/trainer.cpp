@@ -65,9 +65,13 @@ Trainer::Trainer(const RunConfig& config, const TrainOptions& options)
   lock_ = std::make_unique<FolderLock>(folder_->path());
   folder_->remove_temporaries();
   if (options.resume) resume_from_checkpoint();
+  write_data_record(folder_->data_path(), data_->record());
   write_file(folder_->config_path(), resolved_.dump(2) + "\n");
   metrics_ = std::make_unique<MetricsLog>(folder_->metrics_path(), state_.step);
   progress_ = std::make_unique<Progress>(config.name, total_steps_, state_.step, options.quiet);
+  for (const std::string& warning : size_warnings(config.train, *data_)) {
+    progress_->note("warning: " + warning);
+  }
   if (const std::string warning = schedule_->warning(); !warning.empty()) {
     progress_->note("warning: " + warning);
   }
@@ -80,6 +84,10 @@ void Trainer::resume_from_checkpoint() {
           "{}: was started with another configuration:\n{}resume it with `--resume` and its own "
           "config.json, or start a new run from one of its steps with `norma fork`",
           folder_->path(), config::to_text(differences));
+  // A run that an older version of the program began has no record yet.
+  if (std::filesystem::exists(folder_->data_path())) {
+    check_same_data(read_data_record(folder_->data_path()), data_->record(), folder_->path());
+  }
   std::vector<std::string> warnings;
   if (auto state = load_newest_checkpoint(*folder_, learner(), resolved_, warnings))
     state_ = *state;

@@ -155,7 +155,7 @@ bool is_blank(std::string_view text) {
   return true;
 }
 
-Json load_chain(const fs::path& path, std::vector<fs::path>& chain) {
+Json load_chain(const fs::path& path, FileHook each, std::vector<fs::path>& chain) {
   const std::string source = path.string();
   std::error_code code;
   const fs::path real = fs::weakly_canonical(path, code);
@@ -173,6 +173,7 @@ Json load_chain(const fs::path& path, std::vector<fs::path>& chain) {
   Json json = parse_json(text, source);
   if (!json.is_object()) fail(source, "", "expected an object; got " + shown(json));
   json.erase("$schema");
+  each(json, path.parent_path().string());
   const auto extends = json.find("extends");
   if (extends == json.end()) return json;
   if (!extends->is_string()) {
@@ -181,7 +182,7 @@ Json load_chain(const fs::path& path, std::vector<fs::path>& chain) {
   const fs::path base = path.parent_path() / extends->get<std::string>();
   json.erase("extends");
   chain.push_back(real);
-  Json merged = merge(load_chain(base, chain), json);
+  Json merged = merge(load_chain(base, each, chain), json);
   chain.pop_back();
   return merged;
 }
@@ -263,8 +264,12 @@ Json parse_json(std::string_view text, std::string_view source) {
 }
 
 Json load_json(const std::string& path) {
+  return load_json(path, [](Json&, const std::string&) {});
+}
+
+Json load_json(const std::string& path, FileHook each) {
   std::vector<fs::path> chain;
-  return load_chain(path, chain);
+  return load_chain(path, each, chain);
 }
 
 Json merge(Json base, const Json& over) {

@@ -22,6 +22,9 @@ using Json = nlohmann::ordered_json;
 // Reads a file and, recursively, what its `extends` names (a path relative to the file): the file
 // is merged into it. Throws ConfigError as parse_json does, and for a circle of `extends`.
 [[nodiscard]] Json load_json(const std::string& path);
+// Likewise; `each` gets every file by itself before it is merged, and the folder that it lies in.
+using FileHook = void (*)(Json& file, const std::string& folder);
+[[nodiscard]] Json load_json(const std::string& path, FileHook each);
 
 // Objects merge key by key; everything else replaces. An object with another `type` replaces too,
 // since its keys are others. The name "x" is {"type": "x"} where an object without `type` comes.

@@ -23,6 +23,12 @@ Ids numbers(std::int64_t n) {
   return ids;
 }
 
+DataRecord kept(const Tokenizer& tokenizer) {
+  DataRecord record;
+  tokenizer.keep(record);
+  return record;
+}
+
 TextConfig make_config(std::int64_t context, double validation) {
   TextConfig config;
   config.path = "x.txt";
@@ -33,17 +39,17 @@ TextConfig make_config(std::int64_t context, double validation) {
 
 // A text of the bytes 0, 1, 2, ..., so that an id tells its place.
 TextDataSet make(std::int64_t n, const TextConfig& config, std::uint64_t seed = 1) {
-  return TextDataSet(config, Tokenizer::bytes(), numbers(n), seed);
+  return TextDataSet(config, Tokenizer::bytes(), numbers(n), {.seed = seed});
 }
 
 TEST_CASE("Tokenizer: characters are numbered in the order of their code points") {
   const Tokenizer t = Tokenizer::characters("b\xc3\xa9\n a\xe2\x82\xac b\xf0\x9f\x98\x80", "x");
   CHECK(t.vocab() == 7);
-  CHECK(t.vocabulary() == "\n ab\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
+  CHECK(kept(t).characters == "\n ab\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
   const std::string text = "\xf0\x9f\x98\x80 b\xc3\xa9\n";
   CHECK(t.encode(text) == Ids{6, 1, 3, 4, 0});
   CHECK(t.decode(t.encode(text)) == text);
-  CHECK(Tokenizer::from_vocabulary(t.vocabulary()).encode(text) == t.encode(text));
+  CHECK(Tokenizer::from(kept(t)).encode(text) == t.encode(text));
   CHECK(
       error_of([&] { (void)t.encode("ab\xc3\xa0", "prompt"); }) ==
       "prompt: the character \"\xc3\xa0\" (U+00E0, at byte 2) does not stand in the training text, "
@@ -69,7 +75,7 @@ TEST_CASE("Tokenizer: bytes of any kind come back") {
   CHECK(t.encode(text) == Ids{0, 255, 13, 10, 128, 122});
   CHECK(t.decode(t.encode(text)) == text);
   CHECK(t.encode("").empty());
-  CHECK(Tokenizer::from_vocabulary(t.vocabulary()).vocab() == 256);
+  CHECK(Tokenizer::from(kept(t)).vocab() == 256);
 }
 
 TEST_CASE("text: windows start anywhere from 0 to N-T-1 (karpathy/nanoGPT#292)") {
@@ -175,7 +181,7 @@ TEST_CASE("text: from a file, and its configuration") {
   CHECK(data->spec().classes == 10);
   CHECK(data->spec().input == Shape{3});
   REQUIRE(data->tokenizer() != nullptr);
-  CHECK(data->tokenizer()->vocabulary() == "\n ,dehlorw");
+  CHECK(kept(*data->tokenizer()).characters == "\n ,dehlorw");
   CHECK(make_text(R"(, "tokenizer": "byte", "validation": 0)")->spec().vocab == 256);
   NORMA_CHECK_ERROR(make_text(R"(, "tokenizer": "words")"), "tokenizer");
 }

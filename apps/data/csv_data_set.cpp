@@ -1,0 +1,150 @@
+#include "apps/data/csv_data_set.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "apps/data/text_file.h"
+
+namespace norma {
+namespace {
+
+std::size_t target_column(const CsvConfig& config, const Table& table) {
+  const auto columns = static_cast<std::int64_t>(table.names.size());
+  if (!config.target) return table.names.size() - 1;
+  if (const auto* number = std::get_if<std::int64_t>(&*config.target)) {
+    require(*number >= 1 && *number <= columns, "data.target: {} has columns 1 to {}; got {}",
+            config.path, columns, *number);
+    return static_cast<std::size_t>(*number - 1);
+  }
+  const std::string& name = std::get<std::string>(*config.target);
+  const auto found = std::find(table.names.begin(), table.names.end(), name);
+  if (found != table.names.end()) return static_cast<std::size_t>(found - table.names.begin());
+  require(table.has_header,
+          "data.target: {} has no line of names, so that there is no \"{}\"; give the column's "
+          "number, or header: true",
+          config.path, name);
+  const std::vector<std::string_view> names(table.names.begin(), table.names.end());
+  throw Error::format("data.target: {} has no column \"{}\"{}", config.path, name,
+                      config::name_hint(name, names));
+}
+
+// The distinct values: by number if all are whole numbers, else by letters.
+std::vector<std::string> class_names(std::vector<std::string> values) {
+  const auto number = [](const std::string& text) {
+    double value = 0;
+    const bool whole = read_number(text, value) && value == std::floor(value);
+    return whole ? std::optional(value) : std::nullopt;
+  };
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  if (std::all_of(values.begin(), values.end(), number)) {
+    std::stable_sort(values.begin(), values.end(),
+                     [&](const auto& a, const auto& b) { return *number(a) < *number(b); });
+  }
+  return values;
+}
+
+}  // namespace
+
+config::Fields CsvConfig::fields() {
+  using namespace config;
+  return Fields{
+             field("path", &CsvConfig::path, "The file.", required() & not_empty()),
+             field("target", &CsvConfig::target,
+                   "The column that is predicted: its name, or its number from 1; null: the last."),
+             field("task", &CsvConfig::task, "Whether the target is a class or a number."),
+             field("header", &CsvConfig::header,
+                   "Whether the first line holds names; null: it does if none is a number.")} +
+         array_fields();
+}
+
+Table parse_table(std::string_view text, const std::string& source, std::optional<bool> header) {
+  Table table;
+  table.rows = parse_csv(text, source);
+  const std::vector<std::string>& first = table.rows[0].fields;
+  table.has_header = header.value_or(std::none_of(first.begin(), first.end(), [](const auto& f) {
+    double value = 0;
+    return read_number(f, value);
+  }));
+  if (table.has_header) {
+    table.names = first;
+    table.rows.erase(table.rows.begin());
+    std::vector<std::string> sorted = table.names;
+    std::sort(sorted.begin(), sorted.end());
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    require(twice == sorted.end(), "{}: line 1: the column \"{}\" stands twice", source,
+            twice == sorted.end() ? "" : *twice);
+    require(!table.rows.empty(), "{}: there are no rows below the names", source);
+  } else {
+    for (std::size_t c = 1; c <= first.size(); ++c) table.names.push_back(std::to_string(c));
+  }
+  return table;
+}
+
+double number_at(const Table& table, std::size_t row, std::size_t column,
+                 const std::string& source) {
+  const std::string& text = table.rows[row].fields[column];
+  const auto where = [&] {
+    return fmt::format("{}: line {}, column {}{}", source, table.rows[row].line, column + 1,
+                       table.has_header ? fmt::format(" (\"{}\")", table.names[column]) : "");
+  };
+  double value = 0;
+  require(!text.empty(), "{}: the value is missing; fill it in, or leave the line out", where());
+  require(read_number(text, value) && std::isfinite(value), "{}: expected a number; got \"{}\"{}",
+          where(), text,
+          row == 0 && !table.has_header ? "; if the line holds names, give header: true" : "");
+  return value;
+}
+
+std::unique_ptr<DataSet> CsvConfig::make(const DataContext& run) const {
+  const std::string text = read_text(path);
+  const Table table = parse_table(text, path, header);
+  const std::size_t goal = target_column(*this, table);
+  const auto n = static_cast<std::int64_t>(table.rows.size());
+  const auto features = static_cast<std::int64_t>(table.names.size()) - 1;
+  require(features > 0, "{}: expected features beside the target; got one column", path);
+
+  LabelledArrays arrays;
+  arrays.inputs = Tensor::empty({n, features}, DType::f32);
+  float* x = arrays.inputs.mutable_data<float>();
+  for (std::size_t r = 0; r < table.rows.size(); ++r) {
+    for (std::size_t c = 0; c < table.names.size(); ++c) {
+      if (c != goal) *x++ = static_cast<float>(number_at(table, r, c, path));
+    }
+  }
+  if (task == CsvTask::regression) {
+    arrays.regression = true;
+    arrays.labels = Tensor::empty({n}, DType::f32);
+    float* y = arrays.labels.mutable_data<float>();
+    for (std::size_t r = 0; r < table.rows.size(); ++r) {
+      y[r] = static_cast<float>(number_at(table, r, goal, path));
+    }
+  } else {
+    std::vector<std::string> values;
+    for (const CsvRow& row : table.rows) {
+      require(!row.fields[goal].empty(), "{}: line {}, column {}: the class is missing", path,
+              row.line, goal + 1);
+      values.push_back(row.fields[goal]);
+    }
+    arrays.class_names = class_names(values);
+    arrays.labels = Tensor::empty({n}, DType::i64);
+    std::int64_t* y = arrays.labels.mutable_data<std::int64_t>();
+    for (std::size_t r = 0; r < values.size(); ++r) {
+      const auto found = std::find(arrays.class_names.begin(), arrays.class_names.end(), values[r]);
+      y[r] = found - arrays.class_names.begin();
+    }
+    // A number a row, each another one, is seldom meant as a class.
+    double value = 0;
+    require(arrays.class_names.size() <= 1000 || !read_number(values[0], value),
+            "{}: the target \"{}\" has {} distinct values; give task: regression for a number",
+            path, table.names[goal], arrays.class_names.size());
+  }
+  if (table.has_header) {
+    arrays.columns = table.names;
+    arrays.columns.erase(arrays.columns.begin() + static_cast<std::ptrdiff_t>(goal));
+    arrays.target_column = table.names[goal];
+  }
+  return std::make_unique<LabelledArraysDataSet>(type, std::move(arrays), *this, run.seed);
+}
+
+}  // namespace norma
