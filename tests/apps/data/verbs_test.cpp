@@ -1,0 +1,72 @@
+// The verbs that read data: predict, generate of lines and of answers, validate.
+#include "core/file.h"
+#include "tests/support/catch.h"
+#include "tests/support/paths.h"
+#include "tests/support/process.h"
+
+namespace norma {
+namespace {
+
+using test::contains;
+using test::run_norma;
+
+TEST_CASE(
+    "predict prints a line of CSV for every sample; a table is found beside its configuration") {
+  const TemporaryFolder folder;
+  std::string table = "x,kind\n";
+  for (int i = 0; i < 40; ++i) {
+    table += i % 2 == 0 ? "-1,\"cold, wet\"\n" : "1,warm\n";
+  }
+  write_file(folder / "t.csv", table);
+  write_file(folder / "run.json", R"({"data": {"type": "csv", "path": "t.csv"},
+    "model": {"type": "sequential", "layers": [{"type": "linear", "out": 2}]},
+    "optimizer": {"type": "adam", "lr": 0.1}, "train": {"epochs": 10, "batch": 8}})");
+  const std::string run = folder / "run";
+  CHECK(run_norma("train " + (folder / "run.json") + " --quiet --out " + run).status == 0);
+  write_file(folder / "in.csv", "x\n1\n-1\n");
+  const auto says = run_norma("predict " + run + " " + (folder / "in.csv"));
+  CHECK(says.status == 0);
+  CHECK(contains(says.out, "kind,probability\nwarm,0.9"));
+  CHECK(contains(says.out, "\n\"cold, wet\",0.9"));
+  write_file(folder / "in.csv", "y\n1\n");
+  const auto wrong = run_norma("predict " + run + " " + (folder / "in.csv"));
+  CHECK(wrong.status == 1);
+  CHECK(
+      contains(wrong.err, "expected the columns of the training: x; missing here: x; unknown: y"));
+}
+
+TEST_CASE("generate ends a line by itself, and needs no data") {
+  const TemporaryFolder folder;
+  std::string lines;
+  for (int i = 0; i < 40; ++i) lines += "ab\n";
+  write_file(folder / "x.txt", lines);
+  write_file(folder / "run.json", R"({"data": {"type": "lines", "path": "x.txt"},
+    "model": {"type": "transformer", "layers": 1, "width": 16, "heads": 2},
+    "optimizer": {"type": "adamw", "lr": 1e-2}, "train": {"steps": 40, "batch": 8}})");
+  const std::string run = folder / "run";
+  CHECK(run_norma("train " + (folder / "run.json") + " --quiet --out " + run).status == 0);
+  std::filesystem::remove(folder / "x.txt");
+  CHECK(run_norma("generate " + run + " --temperature 0").out == "ab\n");
+  CHECK(run_norma("generate " + run + " a --temperature 0").out == "ab\n");
+  const auto gone = run_norma("evaluate " + run);
+  CHECK(gone.status == 1);
+  CHECK(contains(gone.err, "data.path: there is no file " + (folder / "x.txt")));
+}
+
+TEST_CASE("validate refuses what train refuses, and knows studies") {
+  const TemporaryFolder folder;
+  write_file(folder / "run.json",
+             R"({"data": {"type": "lines", "path": "x.txt"}, "train": {"steps": 1},
+    "model": {"type": "transformer", "layers": 1, "width": 8}})");
+  const auto refused = run_norma("validate " + (folder / "run.json"));
+  CHECK(refused.status == 2);
+  CHECK(contains(refused.err, "data.path: there is no file " + (folder / "x.txt")));
+  CHECK(run_norma("validate --form " + (folder / "run.json")).status == 0);
+  const auto study =
+      run_norma("validate " + test::source_dir() + "/configs/experiments/warmup.json");
+  CHECK(study.status == 0);
+  CHECK(contains(study.out, "a valid study of 4 arms and 3 seeds"));
+}
+
+}  // namespace
+}  // namespace norma
