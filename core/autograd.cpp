@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/engine.h"
+#include "core/ops/cast.h"
 
 namespace norma {
 
@@ -55,6 +56,21 @@ bool should_record(std::span<const Tensor> inputs) {
          });
 }
 
+// Note [Saved halves]. An op on half types computes in f32: it widens its inputs, and what it saves
+// would be those f32 copies, twice the size of what they were made from. Widening loses nothing, so
+// the node keeps the half tensor in the place of its copy, and saved() widens it again.
+Saved save(const Tensor& x) {
+  if (!x.defined()) return {x, 0};
+  const TensorImpl& impl = *x.impl();
+  const bool same_values = impl.narrow.defined() && impl.narrow_version == x.version();
+  if (!same_values || impl.requires_grad) return {x, x.version()};
+  return {.tensor = impl.narrow.detach(),
+          .version = impl.narrow.version(),
+          .widen = true,
+          .made_by = impl.node,
+          .made_output = impl.output};
+}
+
 Node* record_node(const OpInfo& op, std::span<Tensor> outputs, std::span<const Tensor> inputs,
                   std::span<const Tensor> saved) {
   if (!should_record(inputs)) return nullptr;
@@ -73,7 +89,7 @@ Node* record_node(const OpInfo& op, std::span<Tensor> outputs, std::span<const T
       node->saved.emplace_back().source = Source(Ref<Node>(made));
       continue;
     }
-    Saved s{x, x.defined() ? x.version() : 0};
+    Saved s = save(x);
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       // An output kept as it is would own its node, which owns it: neither would ever be freed.
       if (x.defined() && x.same(outputs[k])) {
@@ -167,7 +183,18 @@ Tensor BackwardContext::saved(int index) const {
   if (s.own_output >= 0 && create_graph_) {
     return in_graph(s.tensor, &node_, s.own_output);
   }
+  if (s.widen) {
+    const Tensor wide = to(s.tensor, DType::f32);
+    return s.made_by ? in_graph(wide, s.made_by.get(), s.made_output) : wide;
+  }
   return s.tensor;
+}
+
+Tensor BackwardContext::saved_input(int input) const {
+  const Tensor x = saved(input);
+  const Edge& e = edge(input);
+  if (e.leaf) return Tensor(e.leaf);
+  return e.node ? in_graph(x, e.node.get(), e.output) : x;
 }
 
 void BackwardContext::set_recomputed(Tensor output, Tensor beside) {
@@ -182,17 +209,37 @@ Tensor BackwardContext::recomputed_beside() const {
 
 Tensor BackwardContext::take_saved(int index) {
   Saved& s = node_.saved[static_cast<std::size_t>(index)];
-  if (!s.tensor.defined() || !exclusive(s.tensor) || !engine_.last_use(node_)) return {};
+  if (!s.tensor.defined() || s.widen || !exclusive(s.tensor) || !engine_.last_use(node_)) return {};
   return std::move(s.tensor);
 }
 
 void BackwardContext::set_grad(int input, Tensor grad) {
   const Edge& e = edge(input);
   if (!grad.defined() || !engine_.wants(e)) return;
+  if (e.leaf && e.dtype == DType::f32 && is_half(grad.dtype())) grad = to(grad, DType::f32);
   require(grad.shape() == e.shape && grad.dtype() == e.dtype,
           "{}: the gradient of input {} must have shape {} of {}; backward gave {} of {}",
           node_.op->name, input, e.shape, name_of(e.dtype), grad.shape(), name_of(grad.dtype()));
   engine_.deliver(e, std::move(grad));
+}
+
+void BackwardContext::replace_by(std::span<const Tensor> outputs) {
+  require(static_cast<int>(outputs.size()) == node_.num_outputs,
+          "{}: the second call gave {} tensors; the first one {}; it must give the same",
+          node_.op->name, outputs.size(), node_.num_outputs);
+  for (int k = 0; k < node_.num_outputs; ++k) {
+    const Tensor& y = outputs[static_cast<std::size_t>(k)];
+    const Tensor& grad = grad_output(k);
+    if (!grad.defined()) continue;
+    require(y.shape() == grad.shape() && y.dtype() == grad.dtype(),
+            "{}: the second call gave {} of {}; the first one {} of {}; it must give the same",
+            node_.op->name, y.shape(), name_of(y.dtype()), grad.shape(), name_of(grad.dtype()));
+    engine_.adopt(y, node_.id);
+  }
+  for (int k = 0; k < node_.num_outputs; ++k) {
+    if (!grad_output(k).defined()) continue;
+    engine_.seed(outputs[static_cast<std::size_t>(k)], take_grad_output(k));
+  }
 }
 
 Destination BackwardContext::destination(int input) { return engine_.destination(edge(input)); }

@@ -106,7 +106,7 @@ struct Edge {
   int output = 0;
   Ref<TensorImpl> leaf;
   Shape shape;
-  DType dtype = DType::f32;
+  DType dtype = DType::f32;  // of the gradient: the tensor's, or that of a leaf's grad_buffer
   [[nodiscard]] bool wanted() const { return node || leaf; }
 };
 
@@ -136,7 +136,15 @@ struct Saved {
   std::uint64_t version = 0;
   int own_output = -1;  // its index if it is an output of the node itself
   Source source{};      // in the tensor's place; see Note [Recomputed]
+  // Kept in its half type where the op saved it in f32; its place in the graph is output
+  // `made_output` of `made_by`. See Note [Saved halves].
+  bool widen = false;
+  Ref<Node> made_by{};
+  int made_output = 0;
 };
+
+// What a node of recompute() runs again; see core/recompute.h.
+using Replay = std::function<std::vector<Tensor>(std::span<const Tensor> inputs)>;
 
 class Node : public RefCounted<Node>, public Recycled {
  public:
@@ -148,6 +156,7 @@ class Node : public RefCounted<Node>, public Recycled {
   using List = std::vector<T, RecyclingAllocator<T>>;
   List<Edge> inputs;
   List<Saved> saved;
+  std::unique_ptr<Replay> replay;
   int num_outputs = 1;
   bool released = false;
   bool recomputable = false;
@@ -219,9 +228,12 @@ class BackwardContext {
   [[nodiscard]] bool needs(int input) const;
   [[nodiscard]] int num_inputs() const { return static_cast<int>(node_.inputs.size()); }
   [[nodiscard]] const Shape& input_shape(int input) const { return edge(input).shape; }
+  // The type of its gradient.
   [[nodiscard]] DType input_dtype(int input) const { return edge(input).dtype; }
   // What the op saved. Throws Error if it was changed in place since.
   [[nodiscard]] Tensor saved(int index) const;
+  // An input, of an op that saved its inputs first, at its place in the graph.
+  [[nodiscard]] Tensor saved_input(int input) const;
   // For OpInfo::recompute: hands over the output, and what backward can use beside it.
   void set_recomputed(Tensor output, Tensor beside = {});
   // What set_recomputed() left beside the output in this pass; else undefined.
@@ -234,12 +246,17 @@ class BackwardContext {
     return *reinterpret_cast<const Attrs*>(node_.attrs);
   }
   [[nodiscard]] bool create_graph() const { return create_graph_; }
+  [[nodiscard]] const Replay& replay() const { return *node_.replay; }
 
-  // Hands over the gradient of an input; its shape must be the input's.
+  // Hands over the gradient of an input; its shape must be the input's. A half one is widened for a
+  // parameter that takes its gradient in f32.
   void set_grad(int input, Tensor grad);
   // Memory for it, so that a kernel can write or add straight into a parameter's gradient. Only
   // for kernels (never with create_graph). Call it once an input that needs(), and write all of it.
   [[nodiscard]] Destination destination(int input);
+  // Lets a graph recorded while this node runs take the node's place: the gradients of its outputs
+  // go on to `outputs`.
+  void replace_by(std::span<const Tensor> outputs);
 
  private:
   [[nodiscard]] const Edge& edge(int input) const {

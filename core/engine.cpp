@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/kernels/convert.h"
 #include "core/kernels/pointwise.h"
 #include "core/ops/alias.h"
 #include "core/ops/arithmetic.h"
@@ -29,8 +30,8 @@ Tensor run_hooks(const Hooks* hooks, int output, Tensor grad) {
 // into += g, both floating and of one shape.
 void add_in_place(Tensor& into, const Tensor& g) {
   if (is_half(into.dtype())) {
-    into.copy_(add(into, g));
-    return;
+    std::byte* sum = into.mutable_raw();
+    return kernels::add_halves(into.dtype(), sum, g.raw(), sum, g.numel());
   }
   dispatch_compute(into.dtype(), "backward", [&]<class T>() {
     kernels::add_inplace(into.mutable_data<T>(), g.data<T>(), g.numel());
@@ -64,6 +65,7 @@ Edge edge_to(const Tensor& x) {
     e.output = impl->output;
   } else if (impl->requires_grad) {
     e.leaf = Ref<TensorImpl>(impl);
+    if (impl->grad_buffer.defined()) e.dtype = impl->grad_buffer.dtype();
   }
   return e;
 }
@@ -130,13 +132,33 @@ void Engine::set_targets(std::span<const Tensor> outputs, std::span<const Tensor
     if (below == Below::nothing && is_target(node)) continue;
     for (const Edge& e : node->inputs) visit(e.node.get());
   }
-  std::vector<Node*> ordered = claimed_;
-  std::sort(ordered.begin(), ordered.end(), [](Node* a, Node* b) { return a->id < b->id; });
-  for (Node* node : ordered) {
-    if (below == Below::nothing && is_target(node)) continue;
+  mark_needed(claimed_, below);
+}
+
+void Engine::mark_needed(std::vector<Node*> nodes, Below below) {
+  std::sort(nodes.begin(), nodes.end(), [](Node* a, Node* b) { return a->id < b->id; });
+  for (Node* node : nodes) {
+    if (below == Below::nothing && targets_.contains({node, 0})) continue;
     node->needed = std::any_of(node->inputs.begin(), node->inputs.end(),
                                [&](const Edge& e) { return wants(e); });
   }
+}
+
+void Engine::adopt(const Tensor& y, std::uint64_t after) {
+  if (!y.impl()->node) return;
+  adopted_.push_back(y.impl()->node);
+  std::vector<Node*> fresh, stack{y.impl()->node.get()};
+  while (!stack.empty()) {
+    Node* node = stack.back();
+    stack.pop_back();
+    if (node->id <= after || node->pass.load(std::memory_order_acquire) == pass_) continue;
+    claim(node);
+    fresh.push_back(node);
+    for (const Edge& e : node->inputs) {
+      if (e.node) stack.push_back(e.node.get());
+    }
+  }
+  if (has_targets_) mark_needed(std::move(fresh), Below::anything);
 }
 
 void Engine::enqueue(Node* node) {
@@ -211,8 +233,7 @@ Destination Engine::destination(const Edge& e) {
     const bool accumulate = leaf.grad.defined();
     lent_leaves_.push_back({&leaf, !accumulate});
     if (!accumulate) {
-      leaf.grad =
-          leaf.grad_buffer.defined() ? leaf.grad_buffer : Tensor::empty(leaf.shape, leaf.dtype);
+      leaf.grad = leaf.grad_buffer.defined() ? leaf.grad_buffer : Tensor::empty(e.shape, e.dtype);
     }
     return {leaf.grad, accumulate};
   }
@@ -292,6 +313,7 @@ void Engine::run_node(Node& node) {
     }
     if (!retain_graph_) {
       if (node.readers.load(std::memory_order_relaxed) == 0) node.saved.clear();
+      node.replay.reset();
       node.released = true;
     }
   }

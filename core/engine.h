@@ -40,6 +40,9 @@ class Engine {
   void set_targets(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                    Below below = Below::anything);
   void seed(const Tensor& output, Tensor grad) { deliver(edge_to(output), std::move(grad)); }
+  // Takes the graph of y into this pass: its nodes above number `after`, which did not exist when
+  // the pass began.
+  void adopt(const Tensor& y, std::uint64_t after);
   void run();
   [[nodiscard]] std::vector<Tensor>& results() { return results_; }
 
@@ -72,6 +75,8 @@ class Engine {
   };
 
   void claim(Node* node);
+  // Says of the nodes, in ascending order of their numbers, which lead to a target.
+  void mark_needed(std::vector<Node*> nodes, Below below);
   void enqueue(Node* node);
   void run_node(Node& node);
   void run_composed(Node& node, BackwardContext& ctx);
@@ -86,6 +91,7 @@ class Engine {
   bool has_targets_ = false;
   std::unordered_map<Key, std::vector<std::size_t>, KeyHash> targets_;
   std::vector<Tensor> results_;
+  std::vector<Ref<Node>> adopted_;  // freed after those below, which point to them
   std::vector<Node*> claimed_;
   std::vector<Node*> heap_;  // by id, highest first
   // Leaves with hooks get theirs at the end, when the whole gradient is there.

@@ -5,6 +5,7 @@
 
 #include "core/autograd.h"
 #include "core/error.h"
+#include "core/kernels/convert.h"
 
 namespace norma {
 namespace {
@@ -23,7 +24,8 @@ std::size_t bytes_of(const Tensor& t) {
 
 }  // namespace
 
-FlatParameters::FlatParameters(const std::vector<NamedParameter>& parameters) {
+FlatParameters::FlatParameters(const std::vector<NamedParameter>& parameters,
+                               std::optional<DType> half) {
   std::unordered_set<const TensorImpl*> seen;
   std::unordered_set<std::string> names;
   for (const auto& [name, tensor] : parameters) {
@@ -45,18 +47,28 @@ FlatParameters::FlatParameters(const std::vector<NamedParameter>& parameters) {
     flat_size_ += padded(tensor.numel(), dtype_);
   }
 
+  require(!half || (is_half(*half) && dtype_ == DType::f32),
+          "parameters: copies in {} need weights of f32; got {}", half ? name_of(*half) : "",
+          name_of(dtype_));
+
   weights_ = Tensor::zeros({flat_size_}, dtype_);
   gradients_ = Tensor::zeros({flat_size_}, dtype_);
+  if (half) copies_ = Tensor::zeros({flat_size_}, *half);
   const std::int64_t size = size_of(dtype_);
   for (Part& p : parts_) {
     TensorImpl& impl = *p.tensor.impl();
     const std::int64_t bytes = p.tensor.numel() * size;
     Ref<Storage> weight = Storage::carve(weights_.storage(), p.begin * size, bytes);
     std::memcpy(weight->data(), p.tensor.raw(), static_cast<std::size_t>(bytes));
+    if (half) {
+      const std::int64_t narrow = size_of(*half);
+      weight = Storage::carve(copies_.storage(), p.begin * narrow, p.tensor.numel() * narrow);
+    }
     // A graph that saved the old values must notice that they are gone.
     while (weight->version() <= impl.storage->version()) weight->bump_version();
     impl.storage = std::move(weight);
     impl.offset_bytes = 0;
+    impl.dtype = half.value_or(dtype_);
 
     const Tensor grad = p.tensor.grad();
     Tensor buffer = Tensor::view(Storage::carve(gradients_.storage(), p.begin * size, bytes), 0,
@@ -65,11 +77,37 @@ FlatParameters::FlatParameters(const std::vector<NamedParameter>& parameters) {
     if (grad.defined()) p.tensor.set_grad(grad);
   }
   gather_gradients();
+  publish();
   // Nobody asks for blocks of the old parameters' sizes again; a large model would keep them twice.
   release_cached_memory();
 }
 
 void FlatParameters::touch(std::int64_t i) { part(i).tensor.storage()->bump_version(); }
+
+void FlatParameters::publish() {
+  if (!copies_.defined()) return;
+  kernels::convert(dtype_, weights_.raw(), copies_.dtype(), copies_.mutable_raw(), flat_size_);
+  for (std::int64_t i = 0; i < count(); ++i) touch(i);
+}
+
+void FlatParameters::collect() {
+  if (!copies_.defined()) return;
+  Tensor rounded = Tensor::empty({flat_size_}, copies_.dtype());
+  Tensor wide = Tensor::empty({flat_size_}, dtype_);
+  kernels::convert(dtype_, weights_.raw(), copies_.dtype(), rounded.mutable_raw(), flat_size_);
+  kernels::convert(copies_.dtype(), copies_.raw(), dtype_, wide.mutable_raw(), flat_size_);
+  const auto* old = reinterpret_cast<const std::uint16_t*>(rounded.raw());
+  const auto* now = reinterpret_cast<const std::uint16_t*>(copies_.raw());
+  for (std::int64_t i = 0; i < flat_size_; ++i) {
+    if (old[i] != now[i]) weights_.mutable_data<float>()[i] = wide.data<float>()[i];
+  }
+}
+
+std::vector<NamedTensor> FlatParameters::masters() const {
+  std::vector<NamedTensor> result;
+  for (std::int64_t i = 0; i < count(); ++i) result.push_back({name(i), slice(weights_, i)});
+  return result;
+}
 
 bool FlatParameters::has_gradient(std::int64_t i) const { return part(i).tensor.grad().defined(); }
 
@@ -107,8 +145,9 @@ Tensor FlatParameters::slice(const Tensor& buffer, std::int64_t i) const {
                       part(i).tensor.shape(), dtype_);
 }
 
-FlatParametersPtr flatten(const std::vector<NamedParameter>& parameters) {
-  return std::make_shared<FlatParameters>(parameters);
+FlatParametersPtr flatten(const std::vector<NamedParameter>& parameters,
+                          std::optional<DType> half) {
+  return std::make_shared<FlatParameters>(parameters, half);
 }
 
 }  // namespace norma

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,19 +17,27 @@ namespace norma {
 // Every part begins at a multiple of 64 bytes, and the gap before the next one holds zeros, so that
 // a kernel runs over whole vectors and over several parameters in one go: a zero weight with a zero
 // gradient stays zero, and adds nothing to a norm.
+//
+// Note [Precision]. With a half type the flat buffer holds the masters, in f32, and every
+// parameter's tensor becomes a copy in the half type, which the model computes with; publish()
+// rounds the masters into the copies, once an optimizer's step. Gradients arrive in f32: those of
+// the micro-batches of a step are summed there, and small ones are not lost beside large ones.
 class FlatParameters {
  public:
   // Moves the parameters: every tensor keeps its values and its handles, but from now on lies in
   // the flat buffer, and backward() writes its gradient into the other one. A tensor that is listed
   // twice (tied) is taken once, under its first name. Views made before (detach, slices) go on
   // showing the old memory, so flatten before the first forward.
+  // With `half`, bf16 or f16, parameters of f32 change their type to it; see Note [Precision].
   // Throws Error for an undefined tensor, a result of an op, a doubled name, or types that are not
   // all f32 or all f64.
-  explicit FlatParameters(const std::vector<NamedParameter>& parameters);
+  explicit FlatParameters(const std::vector<NamedParameter>& parameters,
+                          std::optional<DType> half = {});
 
   FlatParameters(const FlatParameters&) = delete;
   FlatParameters& operator=(const FlatParameters&) = delete;
 
+  // Of weights() and gradients(): f32 or f64.
   [[nodiscard]] DType dtype() const { return dtype_; }
   // Parameters, tied ones once.
   [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(parts_.size()); }
@@ -46,11 +55,18 @@ class FlatParameters {
   }
 
   // The flat buffers, of flat_size() elements. A write to the weights through them must be told to
-  // the graph with touch(i) for every parameter that changed.
+  // the graph with touch(i) for every parameter that changed, and be followed by publish().
   [[nodiscard]] Tensor& weights() { return weights_; }
   [[nodiscard]] Tensor& gradients() { return gradients_; }
   [[nodiscard]] const Tensor& gradients() const { return gradients_; }
   void touch(std::int64_t i);
+  // Brings the weights into the half copies, if there are any.
+  void publish();
+  // The other way, where a half copy is not its rounded master: somebody has written to the
+  // parameter. Such masters become what stands in the copy.
+  void collect();
+  // The weights by name, in the type of the flat buffer; shares memory.
+  [[nodiscard]] std::vector<NamedTensor> masters() const;
 
   // True iff parameter i has a gradient this step; no gradient is not a gradient of zeros.
   [[nodiscard]] bool has_gradient(std::int64_t i) const;
@@ -80,10 +96,12 @@ class FlatParameters {
   std::int64_t flat_size_ = 0;
   Tensor weights_;
   Tensor gradients_;
+  Tensor copies_;  // of a half type, or undefined
 };
 
 // Shared by the optimizer, clipping, averages and checkpoints of one model.
 using FlatParametersPtr = std::shared_ptr<FlatParameters>;
-[[nodiscard]] FlatParametersPtr flatten(const std::vector<NamedParameter>& parameters);
+[[nodiscard]] FlatParametersPtr flatten(const std::vector<NamedParameter>& parameters,
+                                        std::optional<DType> half = {});
 
 }  // namespace norma

@@ -186,8 +186,9 @@ Tensor Tensor::grad() const { return self().grad; }
 void Tensor::set_grad(Tensor grad) {
   require(!grad.defined() || grad.shape() == shape(), "set_grad: expected shape {}; got {}",
           shape(), grad);
-  require(!grad.defined() || grad.dtype() == dtype(), "set_grad: expected {}; got {}",
-          name_of(dtype()), grad.defined() ? name_of(grad.dtype()) : "");
+  const DType type = impl_->grad_buffer.defined() ? impl_->grad_buffer.dtype() : dtype();
+  require(!grad.defined() || grad.dtype() == type, "set_grad: expected {}; got {}", name_of(type),
+          grad.defined() ? name_of(grad.dtype()) : "");
   impl_->grad = std::move(grad);
 }
 
@@ -197,7 +198,8 @@ void Tensor::clear_grad() {
 }
 
 void Tensor::set_grad_buffer(Tensor buffer) {
-  require(buffer.shape() == shape() && buffer.dtype() == dtype(),
+  require(buffer.shape() == shape() &&
+              (buffer.dtype() == dtype() || (is_half(dtype()) && buffer.dtype() == DType::f32)),
           "set_grad_buffer: expected shape {} of {}; got {} of {}", shape(), name_of(dtype()),
           buffer.shape(), name_of(buffer.dtype()));
   impl_->grad_buffer = std::move(buffer);

@@ -95,7 +95,8 @@ class Tensor {
   void set_grad(Tensor grad);
   // After it grad() is undefined: "no gradient this step", which is not the same as zero.
   void clear_grad();
-  // Memory for the gradient: backward() writes there instead of allocating (flat buffers).
+  // Memory for the gradient: backward() writes there instead of allocating (flat buffers). Of the
+  // tensor's type, or f32 for a half type: then its gradient comes in f32, see Note [Precision].
   void set_grad_buffer(Tensor buffer);
   [[nodiscard]] Tensor grad_buffer() const;
   // The same values outside of the graph; shares memory.
@@ -141,6 +142,10 @@ struct TensorImpl : RefCounted<TensorImpl>, Recycled {
   Ref<Node> node;
   Tensor grad;
   Tensor grad_buffer;
+  // Of a tensor that to() widened: the half tensor, and the version that makes both equal. See
+  // Note [Saved halves] in autograd.cpp.
+  Tensor narrow;
+  std::uint64_t narrow_version = 0;
   std::atomic_flag lock = ATOMIC_FLAG_INIT;  // guards grad while threads share a leaf
   std::unique_ptr<Hooks> hooks;
 

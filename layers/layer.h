@@ -37,6 +37,8 @@ class Layer : public Module {
   [[nodiscard]] const Signature& output() const { return output_; }
   // In evaluation.
   [[nodiscard]] virtual Continues continues() const { return Continues::no; }
+  // True iff it is a part large enough to be worth recomputed().
+  [[nodiscard]] virtual bool is_block() const { return false; }
 
  private:
   Signature output_;

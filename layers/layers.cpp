@@ -1,6 +1,7 @@
 #include "layers/layers.h"
 
 #include "core/ops/arithmetic.h"
+#include "layers/recomputed.h"
 
 namespace norma {
 namespace {
@@ -15,6 +16,8 @@ class Residual final : public Layer {
   Tensor forward(const Tensor& x, const Forward& pass) override {
     return (shortcut_ ? shortcut_->forward(x, pass) : x) + body_->forward(x, pass);
   }
+
+  [[nodiscard]] bool is_block() const override { return true; }
 
  private:
   std::unique_ptr<Layers> body_, shortcut_;
@@ -82,7 +85,8 @@ Tensor Layers::forward(const Tensor& x, const Forward& pass) {
   Tensor y = x;
   const bool observed = pass.observer && path().empty();  // the model itself, not a part of it
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    y = layers_[i]->forward(y, pass);
+    Layer& layer = *layers_[i];
+    y = layer.is_block() ? recomputed(layer, y, pass) : layer.forward(y, pass);
     if (observed) pass.observer->stream(fmt::format("layers.{}", i), y);
   }
   return y;

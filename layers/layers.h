@@ -40,7 +40,7 @@ struct LayerConfig
 };
 
 // Layers one behind the other, named by their place: "0", "1", ...
-class Layers final : public Layer {
+class Layers : public Layer {
  public:
   // Throws the error of the layer that does not fit, with its place below `scope`.
   Layers(const std::vector<LayerConfig>& layers, const Scope& scope, const Signature& in);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/ops/arithmetic.h"
+#include "core/ops/cast.h"
 
 namespace norma {
 
@@ -30,11 +31,23 @@ std::int64_t LossConfig::count(const Shape& x, const Tensor& target) const {
                        [&](std::int64_t id) { return id != cross_entropy->ignore; });
 }
 
+// A loss is computed in f32 at least, and with targets of its type.
+LossConfig::Operands LossConfig::operands(const Tensor& x, const Tensor& target) {
+  const Tensor wide = is_half(x.dtype()) ? to(x, DType::f32) : x;
+  return {wide, is_floating(target.dtype()) ? to(target, wide.dtype()) : target};
+}
+
+Tensor LossConfig::apply(const Tensor& x, const Tensor& target) const {
+  const auto [outputs, targets] = operands(x, target);
+  return visit([&](const auto& loss) { return loss.apply(outputs, targets); });
+}
+
 Tensor LossConfig::sum(const Tensor& x, const Tensor& target) const {
+  const auto [outputs, targets] = operands(x, target);
   if (const auto* config = get_if<CrossEntropyConfig>()) {
-    return cross_entropy_sum(x, target, config->options()).sum;
+    return cross_entropy_sum(outputs, targets, config->options()).sum;
   }
-  return apply(x, target) * static_cast<double>(x.numel());
+  return apply(outputs, targets) * static_cast<double>(x.numel());
 }
 
 }  // namespace norma

@@ -78,16 +78,20 @@ struct LossConfig
   static constexpr const char* family_doc = "What a run makes small.";
   using OneOf::OneOf;
 
-  // The loss of a batch, a scalar. Shapes: as the member says; x and target alike where it says
-  // nothing. Throws Error for shapes that do not fit.
-  [[nodiscard]] Tensor apply(const Tensor& x, const Tensor& target) const {
-    return visit([&](const auto& loss) { return loss.apply(x, target); });
-  }
+  // The loss of a batch, a scalar; of f32 where x is of a half type. Shapes: as the member says; x
+  // and target alike where it says nothing. Throws Error for shapes that do not fit.
+  [[nodiscard]] Tensor apply(const Tensor& x, const Tensor& target) const;
   // How many terms the mean is over: the targets that are not ignored, or the elements of x. Known
   // before the forward pass, so that parts of a batch can be weighted right.
   [[nodiscard]] std::int64_t count(const Shape& x, const Tensor& target) const;
   // The sum of those terms, with a gradient.
   [[nodiscard]] Tensor sum(const Tensor& x, const Tensor& target) const;
+
+ private:
+  struct Operands {
+    Tensor outputs, targets;
+  };
+  [[nodiscard]] static Operands operands(const Tensor& x, const Tensor& target);
 };
 
 }  // namespace norma

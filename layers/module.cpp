@@ -52,8 +52,7 @@ std::vector<NamedTensor> Module::state_dict() const {
   return out;
 }
 
-void Module::load_state_dict(const std::vector<NamedTensor>& state) {
-  const std::vector<NamedTensor> own = state_dict();
+void copy_state(std::vector<NamedTensor> own, const std::vector<NamedTensor>& state) {
   std::string problems;
   for (const NamedTensor& t : own) {
     const NamedTensor* given = find_tensor(state, t.name);
@@ -70,7 +69,11 @@ void Module::load_state_dict(const std::vector<NamedTensor>& state) {
   require(problems.empty(),
           "load_state_dict: the state does not fit this model, which stays as it was:{}", problems);
   const NoGrad off;
-  for (NamedTensor t : own) t.tensor.copy_(find_tensor(state, t.name)->tensor);
+  for (NamedTensor& t : own) t.tensor.copy_(find_tensor(state, t.name)->tensor);
+}
+
+void Module::load_state_dict(const std::vector<NamedTensor>& state) {
+  copy_state(state_dict(), state);
 }
 
 std::int64_t Module::num_parameters() const {

@@ -27,6 +27,7 @@ struct Forward {
   std::uint64_t seed = 0;  // the run's
   std::string stream;      // names this pass for dropout: "step 17/batch 0"
   Observer* observer = nullptr;  // is told of values on the way; see layers/observer.h
+  bool recompute = false;        // blocks keep no values; see recomputed() in layers/layer.h
 
   // The stream of the next draw of the layer at `path` in this pass.
   [[nodiscard]] RandomKey key(const std::string& path) const;
@@ -34,6 +35,10 @@ struct Forward {
  private:
   mutable std::map<std::string, int> draws_;
 };
+
+// Copies values into the tensors of the same names. Throws Error listing every missing, extra and
+// mis-shaped name, and then changes nothing.
+void copy_state(std::vector<NamedTensor> own, const std::vector<NamedTensor>& state);
 
 class Module {
  public:
@@ -50,8 +55,7 @@ class Module {
   [[nodiscard]] std::vector<NamedTensor> named_buffers() const;
   // Parameters and buffers. The tensors share memory with the module.
   [[nodiscard]] std::vector<NamedTensor> state_dict() const;
-  // Copies values in. Throws Error listing every missing, extra and mis-shaped name, and then
-  // changes nothing.
+  // copy_state() into state_dict().
   void load_state_dict(const std::vector<NamedTensor>& state);
   // Elements of all parameters.
   [[nodiscard]] std::int64_t num_parameters() const;

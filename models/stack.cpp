@@ -1,6 +1,7 @@
 #include "models/stack.h"
 
 #include "core/ops/arithmetic.h"
+#include "layers/recomputed.h"
 
 namespace norma {
 namespace {
@@ -61,6 +62,19 @@ void Stack::observe(const Forward& pass, const std::string& place, const Tensor&
   if (pass.observer) pass.observer->stream(path().empty() ? place : path() + "." + place, x);
 }
 
+ResidualStream Stack::through(Block& block, ResidualStream stream, const Forward& pass) {
+  if (!pass.recompute || stream.variance) return block.forward(std::move(stream), pass);
+  std::vector<Tensor> inputs{stream.x};
+  if (stream.second.defined()) inputs.push_back(stream.second);
+  const BlockForward forward = [&block](std::span<const Tensor> in, const Forward& p) {
+    const bool two = in.size() > 1;
+    const ResidualStream out = block.forward({.x = in[0], .second = two ? in[1] : Tensor()}, p);
+    return two ? std::vector<Tensor>{out.x, out.second} : std::vector<Tensor>{out.x};
+  };
+  const std::vector<Tensor> out = recomputed(block, forward, inputs, pass);
+  return {.x = out[0], .second = out.size() > 1 ? out[1] : Tensor()};
+}
+
 Tensor Stack::run(ResidualStream stream, const Forward& pass) {
   Forward inner = pass;
   if (relative_) {
@@ -71,7 +85,7 @@ Tensor Stack::run(ResidualStream stream, const Forward& pass) {
   if (second_stream_) stream.second = stream.x;
   observe(pass, "embedding", stream.x);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    stream = blocks_[i]->forward(std::move(stream), inner);
+    stream = through(*blocks_[i], std::move(stream), inner);
     if (pass.observer) observe(pass, fmt::format("blocks.{}", i), stream.x);
   }
   if (second_stream_) {

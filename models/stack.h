@@ -20,6 +20,8 @@ class Stack final : public Module {
 
  private:
   [[nodiscard]] Tensor run(ResidualStream stream, const Forward& pass);
+  [[nodiscard]] static ResidualStream through(Block& block, ResidualStream stream,
+                                              const Forward& pass);
   void observe(const Forward& pass, const std::string& place, const Tensor& x) const;
 
   bool second_stream_;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/ops/arithmetic.h"
+#include "core/ops/cast.h"
 #include "core/ops/linear.h"
 #include "core/ops/math.h"
 #include "core/ops/movement.h"
@@ -102,7 +103,7 @@ Tensor Transformer::embed(const Tensor& ids, const Forward& pass) {
   if (positions_) {
     x = x + positions_->forward(slice(Tensor::arange(end), 0, start, end), pass);
   } else if (sinusoids_.defined()) {
-    x = x + slice(sinusoids_, 0, start, end);
+    x = x + to(slice(sinusoids_, 0, start, end), x.dtype());
   }
   if (embedding_norm_) x = embedding_norm_->forward(x, pass);
   return dropout_->forward(x, pass);

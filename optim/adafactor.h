@@ -14,7 +14,9 @@ namespace norma {
 //   part = t^beta2_decay;  row, col <- their means of g^2, blended in by `part`;
 //   v = row col / mean(row), or the whole moment of a vector;  u = g / sqrt(max(v, eps1^2));
 //   w <- (1 - lr weight_decay) w - max(eps2, rms(w)) min(lr, 1 / sqrt(t)) u / max(1, rms(u) / d).
-// Source: torch.optim.Adafactor; Shazeer and Stern 2018.
+// The decay is decoupled. eps[0] (null: the machine's) bounds the moment below the root, eps[1] the
+// size of the weights that the rate is relative to. Source: torch.optim.Adafactor; Shazeer and
+// Stern 2018.
 struct AdafactorConfig : OptimizerOptions {
   static constexpr const char* type = "adafactor";
   static constexpr const char* doc = "Second moments of matrices kept as rows and columns.";

@@ -8,6 +8,7 @@ namespace norma {
 
 // With g the gradient plus weight_decay * w, in step t:
 //   s <- s + g^2;  w <- w - lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps).
+// eps stands outside of the root; the decay is an L2 penalty, not decoupled.
 // Source: torch.optim.Adagrad; Duchi et al. 2011.
 struct AdagradConfig : OptimizerOptions {
   static constexpr const char* type = "adagrad";

@@ -29,8 +29,9 @@ struct AdamOptions : OptimizerOptions {
 // With g the gradient plus weight_decay * w, in step t:
 //   m <- m + (1 - beta1)(g - m);  v <- beta2 v + (1 - beta2) g^2;
 //   w <- w - lr m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps).
-// With amsgrad the largest v so far takes the place of v. Source: torch.optim.Adam; Kingma and Ba
-// 2015; Reddi et al. 2018.
+// With amsgrad the largest v so far takes the place of v. The decay is an L2 penalty, not
+// decoupled; eps stands outside of the root, behind the bias correction. Source: torch.optim.Adam;
+// Kingma and Ba 2015; Reddi et al. 2018.
 struct AdamConfig : AdamOptions {
   static constexpr const char* type = "adam";
   static constexpr const char* doc = "Adaptive moments; weight decay as an L2 penalty.";

@@ -5,7 +5,8 @@
 
 namespace norma {
 
-// w <- (1 - lr weight_decay) w, then Adam's step by the gradient alone. Source: torch.optim.AdamW;
+// w <- (1 - lr weight_decay) w, then Adam's step by the gradient alone: the decay is decoupled. eps
+// as in Adam: outside of the root, behind the bias correction. Source: torch.optim.AdamW;
 // Loshchilov and Hutter 2019.
 struct AdamWConfig : AdamOptions {
   static constexpr const char* type = "adamw";

@@ -30,12 +30,13 @@ void Ema::swap() {
     std::swap_ranges(a, a + average_.numel(), parameters_->weights().mutable_data<T>());
   });
   for (std::int64_t i = 0; i < parameters_->count(); ++i) parameters_->touch(i);
+  parameters_->publish();
 }
 
 std::vector<NamedTensor> Ema::state() const {
   std::vector<NamedTensor> result;
   for (std::int64_t i = 0; i < parameters_->count(); ++i) {
-    result.push_back({"average." + parameters_->name(i), parameters_->slice(average_, i)});
+    result.push_back({parameters_->name(i), parameters_->slice(average_, i)});
   }
   return result;
 }

@@ -19,7 +19,7 @@ class Ema {
   void update();
   // Exchanges the average and the weights: evaluate on the average, then swap back.
   void swap();
-  // "average.<parameter>"; shares memory. The names load_state expects.
+  // The averages under the parameters' names; shares memory. What load_state expects.
   [[nodiscard]] std::vector<NamedTensor> state() const;
   // Throws Error for a missing or unknown name, or another shape.
   void load_state(const std::vector<NamedTensor>& state);

@@ -60,7 +60,9 @@ config::Fields OptimizerOptions::fields() {
           field("no_decay", &OptimizerOptions::no_decay,
                 "Globs of parameters without weight decay; null: all with fewer than two axes."),
           field("groups", &OptimizerOptions::groups,
-                "Settings for some parameters; each belongs to the first group that matches.")};
+                "Settings for some parameters; each belongs to the first group that matches."),
+          field("qk_clip", &OptimizerOptions::qk_clip,
+                "Scales queries and keys down where attention logits exceed tau; null: no.")};
 }
 
 std::vector<ParameterSetting> assign_groups(const OptimizerOptions& config,

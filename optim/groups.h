@@ -8,6 +8,7 @@
 
 #include "core/config/config.h"
 #include "core/flat.h"
+#include "optim/qk_clip.h"
 
 namespace norma {
 
@@ -28,6 +29,7 @@ struct OptimizerOptions {
   // (biases, gains). Empty: none, so that everything decays.
   std::optional<std::vector<std::string>> no_decay;
   std::vector<GroupConfig> groups;
+  std::optional<QkClipConfig> qk_clip;
   static config::Fields fields();
 };
 

@@ -10,7 +10,8 @@ namespace norma {
 
 //   w <- (1 - lr weight_decay) w - lr sign(beta1 m + (1 - beta1) g), with the old m;
 //   m <- beta2 m + (1 - beta2) g.
-// sign(0) is 0. The decay never enters the sign. Source: Chen et al. 2023.
+// sign(0) is 0. The decay is decoupled: it never enters the sign. There is no eps. Source: Chen et
+// al. 2023.
 struct LionConfig : OptimizerOptions {
   static constexpr const char* type = "lion";
   static constexpr const char* doc = "The sign of a blend of momentum and gradient.";

@@ -5,6 +5,8 @@
 
 #include "core/error.h"
 #include "core/kernels/gemm.h"
+#include "core/kernels/pointwise.h"
+#include "core/parallel.h"
 #include "optim/adam.h"
 
 namespace norma {
@@ -14,11 +16,26 @@ constexpr int kIterations = 5;
 constexpr double kA = 3.4445, kB = -4.7750, kC = 2.0315;
 constexpr double kEps = 1e-7;  // added to the norm
 
+// Note [Small matrices]. The products of a small matrix are too short to be shared among threads,
+// but there are many such matrices: they run side by side, each on one thread. Those whose products
+// take more multiplications than this run one after the other, on all threads.
+constexpr std::int64_t kSideBySide = 32 * 1024 * 1024;
+
+bool is_small(std::int64_t rows, std::int64_t cols) {
+  const std::int64_t side = std::min(rows, cols);
+  return side * side * std::max(rows, cols) <= kSideBySide;
+}
+
 template <class T>
 double norm_of(const T* x, std::int64_t n) {
-  double sum = 0;
-  for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-  return std::sqrt(sum);
+  return std::sqrt(
+      parallel_sum<double>(n, kernels::kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+        double sum = 0;
+        for (std::int64_t i = begin; i < end; ++i) {
+          sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+        }
+        return sum;
+      }));
 }
 
 // x (rows, cols) in place. With rows > cols the Gram matrix is X^T X and the products change sides,
@@ -26,28 +43,40 @@ double norm_of(const T* x, std::int64_t n) {
 template <class T>
 void orthogonalize(std::int64_t rows, std::int64_t cols, T* x) {
   const std::int64_t n = rows * cols, side = std::min(rows, cols), inner = std::max(rows, cols);
-  const double norm = norm_of(x, n);
-  const T scale = static_cast<T>(1 / (norm + kEps));
-  for (std::int64_t i = 0; i < n; ++i) x[i] *= scale;
+  const auto multiply = [serial = is_small(rows, cols)](const kernels::Product& p, double alpha,
+                                                        const T* a, const T* b, double beta, T* c) {
+    const auto run = [&](auto gemm) {
+      gemm(p, static_cast<T>(alpha), a, b, static_cast<T>(beta), c);
+    };
+    if (serial) {
+      run([](const auto&... args) { kernels::gemm_serial(args...); });
+    } else {
+      run([](const auto&... args) { kernels::gemm(args...); });
+    }
+  };
+  const T scale = static_cast<T>(1 / (norm_of(x, n) + kEps));
+  parallel_for(n, kernels::kPointwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) x[i] *= scale;
+  });
   std::vector<T> gram(static_cast<std::size_t>(side * side)), poly(gram.size());
   std::vector<T> next(static_cast<std::size_t>(n));
   const bool tall = rows > cols;
+  T* from = x;
+  T* to = next.data();
   for (int k = 0; k < kIterations; ++k) {
-    kernels::gemm({.m = side, .n = side, .k = inner, .transpose_a = tall, .transpose_b = !tall},
-                  T{1}, x, x, T{0}, gram.data());
+    multiply({.m = side, .n = side, .k = inner, .transpose_a = tall, .transpose_b = !tall}, 1, from,
+             from, 0, gram.data());
     std::copy(gram.begin(), gram.end(), poly.begin());
-    kernels::gemm({.m = side, .n = side, .k = side}, static_cast<T>(kC), gram.data(), gram.data(),
-                  static_cast<T>(kB), poly.data());
-    std::copy(x, x + n, next.begin());
+    multiply({.m = side, .n = side, .k = side}, kC, gram.data(), gram.data(), kB, poly.data());
+    kernels::copy_bytes(from, to, n * static_cast<std::int64_t>(sizeof(T)));
     if (tall) {
-      kernels::gemm({.m = rows, .n = cols, .k = side}, T{1}, x, poly.data(), static_cast<T>(kA),
-                    next.data());
+      multiply({.m = rows, .n = cols, .k = side}, 1, from, poly.data(), kA, to);
     } else {
-      kernels::gemm({.m = rows, .n = cols, .k = side}, T{1}, poly.data(), x, static_cast<T>(kA),
-                    next.data());
+      multiply({.m = rows, .n = cols, .k = side}, 1, poly.data(), from, kA, to);
     }
-    std::copy(next.begin(), next.end(), x);
+    std::swap(from, to);
   }
+  if (from != x) kernels::copy_bytes(from, x, n * static_cast<std::int64_t>(sizeof(T)));
 }
 
 std::int64_t rows_of(const Shape& shape) { return shape[0]; }
@@ -78,10 +107,17 @@ class Muon final : public Optimizer {
     dispatch_compute(parameters().dtype(), "muon", [&]<class T>() {
       std::vector<kernels::Segment> rest;
       std::vector<kernels::AdamSetting> settings;
+      std::vector<Member> small;
       for (const Member& m : u.members) {
         const StepSetting& s = u.settings[static_cast<std::size_t>(m.setting)];
         if (hidden_[static_cast<std::size_t>(m.index)]) {
-          update_matrix<T>(m.index, s, u.grad_scale);
+          const Shape& shape = parameters().tensor(m.index).shape();
+          if (is_small(rows_of(shape), cols_of(shape))) {
+            small.push_back(m);
+          } else {
+            update_matrix<T>(m, u, first_.mutable_data<T>(),
+                             parameters().weights().mutable_data<T>());
+          }
           continue;
         }
         rest.push_back({parameters().begin(m.index), parameters().end(m.index),
@@ -89,6 +125,14 @@ class Muon final : public Optimizer {
         settings.push_back(adam_numbers(rest_, rest_rate(s.lr), rest_decay(m.index, s), s.step,
                                         /*decoupled=*/true));
       }
+      T* momentum = first_.mutable_data<T>();
+      T* w = parameters().weights().mutable_data<T>();
+      parallel_for(static_cast<std::int64_t>(small.size()), 1,
+                   [&](std::int64_t begin, std::int64_t end) {
+                     for (std::int64_t i = begin; i < end; ++i) {
+                       update_matrix<T>(small[static_cast<std::size_t>(i)], u, momentum, w);
+                     }
+                   });
       kernels::adam_update<T>(rest, settings, u.grad_scale, parameters().gradients().data<T>(),
                               first_.mutable_data<T>(), second_.mutable_data<T>(),
                               static_cast<T*>(nullptr), parameters().weights().mutable_data<T>());
@@ -105,27 +149,32 @@ class Muon final : public Optimizer {
   }
 
   template <class T>
-  void update_matrix(std::int64_t i, const StepSetting& s, double grad_scale) {
-    const Shape& shape = parameters().tensor(i).shape();
+  void update_matrix(const Member& member, const Update& u, T* momentum, T* w) const {
+    const StepSetting& s = u.settings[static_cast<std::size_t>(member.setting)];
+    const Shape& shape = parameters().tensor(member.index).shape();
     const std::int64_t rows = rows_of(shape), cols = cols_of(shape), n = rows * cols;
-    const std::int64_t begin = parameters().begin(i);
-    const T* grad = parameters().gradients().data<T>() + begin;
-    T* momentum = first_.mutable_data<T>() + begin;
-    T* w = parameters().weights().mutable_data<T>() + begin;
+    const std::int64_t begin = parameters().begin(member.index);
+    const T* grad = parameters().gradients().template data<T>() + begin;
+    momentum += begin;
+    w += begin;
     const T blend = static_cast<T>(1 - config_.momentum);
     const T look = static_cast<T>(config_.nesterov ? config_.momentum : 1);
-    const T scale = static_cast<T>(grad_scale);
+    const T scale = static_cast<T>(u.grad_scale);
     std::vector<T> x(static_cast<std::size_t>(n));
-    for (std::int64_t k = 0; k < n; ++k) {
-      const T g = grad[k] * scale;
-      momentum[k] += blend * (g - momentum[k]);
-      x[static_cast<std::size_t>(k)] = g + look * (momentum[k] - g);
-    }
+    parallel_for(n, kernels::kPointwiseGrain, [&, x = x.data()](std::int64_t b, std::int64_t e) {
+      for (std::int64_t k = b; k < e; ++k) {
+        const T g = grad[k] * scale;
+        momentum[k] += blend * (g - momentum[k]);
+        x[k] = g + look * (momentum[k] - g);
+      }
+    });
     orthogonalize(rows, cols, x.data());
     const double aspect = static_cast<double>(rows) / static_cast<double>(cols);
     const T size = static_cast<T>(s.lr * std::sqrt(std::max(1.0, aspect)));
     const T keep = static_cast<T>(1 - s.lr * s.weight_decay);
-    for (std::int64_t k = 0; k < n; ++k) w[k] = keep * w[k] - size * x[static_cast<std::size_t>(k)];
+    parallel_for(n, kernels::kPointwiseGrain, [&, x = x.data()](std::int64_t b, std::int64_t e) {
+      for (std::int64_t k = b; k < e; ++k) w[k] = keep * w[k] - size * x[k];
+    });
   }
 
   MuonConfig config_;

@@ -22,7 +22,8 @@ struct MuonRestConfig {
 //   m <- m + (1 - momentum)(g - m);  u = g + momentum (m - g), or m without nesterov;
 //   X = newton_schulz(u);  w <- (1 - lr weight_decay) w - lr sqrt(max(1, rows / cols)) X.
 // Hidden are the parameters with two axes or more whose names match no glob of `not_hidden`:
-// embeddings and heads. The others follow AdamW (`rest`). Source: Keller Jordan's Muon.
+// embeddings and heads. The others follow AdamW (`rest`). The decay is decoupled in both; eps is
+// added to the norm that newton_schulz divides by. Source: Keller Jordan's Muon.
 struct MuonConfig : OptimizerOptions {
   static constexpr const char* type = "muon";
   static constexpr const char* doc = "Momentum made orthogonal, for hidden matrices.";

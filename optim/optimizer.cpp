@@ -49,7 +49,9 @@ void Optimizer::step(double lr, double grad_scale) {
     }
     parameters_->touch(i);
   }
-  if (!update.members.empty()) this->update(update);
+  if (update.members.empty()) return;
+  this->update(update);
+  parameters_->publish();
 }
 
 Tensor Optimizer::add_buffer(const std::string& kind, double value) {

@@ -10,7 +10,8 @@ namespace norma {
 //   rho > 5: w <- w - lr r m^ / (sqrt(v^) + ...), with
 //   r = sqrt((rho - 4)(rho - 2) rho_inf / ((rho_inf - 4)(rho_inf - 2) rho));
 //   else w <- w - lr m^.
-// As torch has it, eps is added to sqrt(v) before the bias correction. Source: torch.optim.RAdam;
+// As torch has it, eps is added to sqrt(v) before the bias correction. The decay is an L2 penalty,
+// not decoupled. Source: torch.optim.RAdam;
 // Liu et al. 2020.
 struct RAdamConfig : OptimizerOptions {
   static constexpr const char* type = "radam";

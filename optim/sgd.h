@@ -9,6 +9,7 @@ namespace norma {
 // With g the gradient plus weight_decay * w:
 //   b <- momentum b + (1 - dampening) g, b being g in the first step;
 //   w <- w - lr b, or w - lr (g + momentum b) with nesterov.
+// The decay is an L2 penalty, part of the gradient and so of the momentum; there is no eps.
 // Source: torch.optim.SGD; Sutskever et al. 2013.
 struct SgdConfig : OptimizerOptions {
   static constexpr const char* type = "sgd";

@@ -31,6 +31,8 @@ Json to_json(const TrainState& s) {
   j["skipped_in_a_row"] = s.skipped_in_a_row;
   j["recent"] = Json::array();
   for (double loss : s.recent) j["recent"].push_back(json_number(loss));
+  j["loss_scale"] = s.scaler.scale;
+  j["loss_scale_good_steps"] = s.scaler.good_steps;
   return j;
 }
 
@@ -46,6 +48,8 @@ TrainState state_from(const Json& j) {
   s.without_better = j.at("without_better");
   s.skipped_in_a_row = j.at("skipped_in_a_row");
   for (const Json& loss : j.at("recent")) s.recent.push_back(number_of(loss));
+  s.scaler.scale = j.at("loss_scale");
+  s.scaler.good_steps = j.at("loss_scale_good_steps");
   return s;
 }
 
@@ -102,7 +106,7 @@ bool is_whole(const std::string& folder) {
 void write_contents(const std::string& folder, const TrainState& state, const Learner& learner,
                     const Json& config) {
   const Metadata torch{{"format", "pt"}};
-  write_safetensors(folder + "/" + kModel, learner.model.state_dict(), torch);
+  write_safetensors(folder + "/" + kModel, learner.state(), torch);
   write_safetensors(folder + "/" + kOptimizer, learner.optimizer.state());
   if (learner.ema) write_safetensors(folder + "/" + kAverages, learner.ema->state(), torch);
   Json j = to_json(state);
@@ -128,6 +132,12 @@ void remove_temporaries_in(const std::string& folder) {
 }
 
 }  // namespace
+
+std::vector<NamedTensor> Learner::state() const {
+  std::vector<NamedTensor> result = optimizer.parameters().masters();
+  for (NamedTensor& buffer : model.named_buffers()) result.push_back(std::move(buffer));
+  return result;
+}
 
 void save_checkpoint(const RunFolder& run, const TrainState& state, const Learner& learner,
                      const Json& config) {
@@ -171,7 +181,8 @@ std::optional<TrainState> load_newest_checkpoint(const RunFolder& run, const Lea
     const auto differences = config::difference(contents->config, config);
     require(differences.empty(), "{}: belongs to another configuration:\n{}", path,
             config::to_text(differences));
-    learner.model.load_state_dict(contents->file(kModel));
+    copy_state(learner.state(), contents->file(kModel));
+    learner.optimizer.parameters().publish();
     learner.optimizer.load_state(contents->file(kOptimizer));
     if (learner.ema) learner.ema->load_state(contents->file(kAverages));
     return contents->state;

@@ -14,6 +14,7 @@
 #include "apps/training/run_folder.h"
 #include "layers/module.h"
 #include "optim/ema.h"
+#include "optim/loss_scaler.h"
 #include "optim/optimizer.h"
 
 namespace norma {
@@ -31,6 +32,7 @@ struct TrainState {
   std::int64_t without_better = 0;    // evaluations since the best one
   std::int64_t skipped_in_a_row = 0;  // of the steps just done
   std::vector<double> recent;         // losses of the last steps
+  LossScaler::State scaler;           // of the loss scale; 1 where there is none
 };
 
 // The tensors that training changes.
@@ -38,6 +40,9 @@ struct Learner {
   Module& model;
   Optimizer& optimizer;
   Ema* ema = nullptr;  // the average of the weights, if the run keeps one
+  // The model's state_dict() with the weights as the optimizer has them: f32 where the model
+  // computes with half copies, which the optimizer's parameters().publish() renews.
+  [[nodiscard]] std::vector<NamedTensor> state() const;
 };
 
 // Writes the tensors (model.safetensors, optimizer.safetensors, ema.safetensors) and state.json

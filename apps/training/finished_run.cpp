@@ -14,6 +14,9 @@ FinishedRun::FinishedRun(const std::string& folder, std::int64_t step)
       model_(build_model(config_, spec())),
       step_(load_weights(folder_, step, *model_)) {
   model_->eval();
+  if (const auto half = half_type(config_.train.precision)) {
+    halves_ = flatten(model_->named_parameters(), half);
+  }
 }
 
 // A run of an older version of the program kept none: its data tell.

@@ -9,6 +9,7 @@
 #include "apps/data/tokenizer.h"
 #include "apps/training/run_config.h"
 #include "apps/training/run_folder.h"
+#include "core/flat.h"
 #include "models/models.h"
 
 namespace norma {
@@ -42,6 +43,7 @@ class FinishedRun {
   DataRecord record_;
   ModelPtr model_;
   std::int64_t step_;
+  FlatParametersPtr halves_;  // the copies that a model in bf16 or f16 computes with
 };
 
 }  // namespace norma

@@ -1,5 +1,6 @@
 #include "apps/training/run_config.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <type_traits>
@@ -22,6 +23,48 @@ bool is_endless(const DataConfig& data) {
   return data.visit([](const auto& d) {
     return std::is_base_of_v<TaskOptions, std::remove_cvref_t<decltype(d)>> && !d.limit;
   });
+}
+
+// What QK-Clip finds in a model.
+struct AttentionUse {
+  bool any = false;
+  bool normed = false;  // a norm on queries and keys
+};
+
+void look_for_attention(const std::vector<LayerConfig>& layers, AttentionUse& use) {
+  for (const LayerConfig& layer : layers) {
+    if (const auto* attention = layer.get_if<AttentionConfig>()) {
+      use.any = true;
+      use.normed = use.normed || attention->qk_norm;
+    } else if (const auto* residual = layer.get_if<ResidualConfig>()) {
+      look_for_attention(residual->body, use);
+      look_for_attention(residual->shortcut, use);
+    }
+  }
+}
+
+AttentionUse attention_use(const ModelConfig& model) {
+  AttentionUse use;
+  if (const auto* transformer = model.get_if<TransformerConfig>()) {
+    use = {true, transformer->qk_norm.has_value()};
+    for (const Side side : transformer->sides()) {
+      for (std::int64_t i = 0; i < transformer->blocks(side); ++i) {
+        use.normed = use.normed || transformer->placement_of(side, i).get_if<HybridPlacement>();
+      }
+    }
+  } else if (const auto* sequential = model.get_if<SequentialConfig>()) {
+    look_for_attention(sequential->layers, use);
+  }
+  return use;
+}
+
+// True iff there is something that train.recompute can leave out.
+bool has_blocks(const ModelConfig& model) {
+  if (const auto* sequential = model.get_if<SequentialConfig>()) {
+    return std::any_of(sequential->layers.begin(), sequential->layers.end(),
+                       [](const LayerConfig& l) { return l.get_if<ResidualConfig>() != nullptr; });
+  }
+  return model.get_if<TransformerConfig>() != nullptr;
 }
 
 }  // namespace
@@ -58,6 +101,20 @@ void RunConfig::check(Problems& problems, const std::string& path) const {
     problems.add(join(path, "loss.ignore"),
                  "data of type {} mark what is not predicted with {}; leave it out", data.type(),
                  kIgnored);
+  }
+  if (train.recompute && !has_blocks(model)) {
+    problems.add(join(path, "train.recompute"),
+                 "the model has no blocks and no residual layers; leave it out");
+  }
+  if (optimizer.options().qk_clip) {
+    const AttentionUse use = attention_use(model);
+    if (!use.any) {
+      problems.add(join(path, "optimizer.qk_clip"), "the model has no attention; leave it out");
+    } else if (use.normed) {
+      problems.add(join(path, "optimizer.qk_clip"),
+                   "has no effect on queries and keys that are normed after their product "
+                   "(qk_norm); use one of the two");
+    }
   }
   schedule.visit([&](const auto& s) {
     if constexpr (requires { s.warmup_tokens; }) {

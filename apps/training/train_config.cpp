@@ -18,9 +18,14 @@ Fields TrainConfig::fields() {
             "Longest gradient, over all parameters together; null: no limit.", above(0)),
       field("clip_value", &TrainConfig::clip_value,
             "Largest element of a gradient; null: no limit.", above(0)),
-      field("precision", &TrainConfig::precision, "Type that the model computes in."),
+      field("precision", &TrainConfig::precision,
+            "Type that the model computes in; the weights, their gradients and all sums are f32 in "
+            "bf16 and f16."),
       field("loss_scale", &TrainConfig::loss_scale,
-            "Factor on the loss in f16, so that small gradients do not vanish.", above(0)),
+            "Factor on the loss, so that small gradients do not vanish in f16: a number, or "
+            "\"dynamic\": 65536 in f16, halved when a gradient overflows and doubled after 2000 "
+            "good steps; 1 in bf16.",
+            above(0)),
       field("eval_every", &TrainConfig::eval_every,
             "Steps between evaluations; null: after every epoch, or at the end of a run in steps.",
             at_least(1)),
@@ -41,10 +46,13 @@ Fields TrainConfig::fields() {
       field("probe_sharpness", &TrainConfig::probe_sharpness,
             "Probes measure the sharpness too, at the cost of some tens of steps each."),
       field("ema", &TrainConfig::ema,
-            "Share of the old value in a running mean of the weights; null: none.", above(0),
-            below(1)),
-      field("recompute", &TrainConfig::recompute,
-            "Keep no values inside the blocks; compute them again in the backward pass."),
+            "Share of the old value in a running mean of the weights, which evaluations use; null: "
+            "none.",
+            above(0), below(1)),
+      field(
+          "recompute", &TrainConfig::recompute,
+          "Keep no values inside the blocks of a transformer, or inside residual layers; compute "
+          "them again in the backward pass. Less memory, the same bits, about a third more time."),
       field("on_divergence", &TrainConfig::on_divergence,
             "What to do when the loss is not finite and skipping did not help."),
       field("max_skipped", &TrainConfig::max_skipped,
@@ -59,15 +67,27 @@ void TrainConfig::check(Problems& problems, const std::string& path) const {
     problems.add(join(path, "steps"), "expected either steps or epochs; got {}",
                  steps ? "both" : "neither");
   }
-  // What is part of the format, but not of this version of the program: refused, so that no
-  // setting is without effect. Whoever builds one takes its line out.
-  const auto later = [&](const char* key, bool given) {
-    if (given) problems.add(join(path, key), "not available in this version; leave it out");
-  };
-  later("precision", precision == Precision::bf16 || precision == Precision::f16);
-  later("loss_scale", !std::holds_alternative<LossScale>(loss_scale));
-  later("ema", ema.has_value());
-  later("recompute", recompute);
+  if (!half_type(precision) && std::holds_alternative<double>(loss_scale)) {
+    problems.add(join(path, "loss_scale"),
+                 "has no use in f32 and f64; leave it out, or set precision to f16 or bf16");
+  }
+  if (half_type(precision) && probe_sharpness) {
+    problems.add(join(path, "probe_sharpness"),
+                 "second derivatives need f32 or f64; leave it out, or set precision to one of them");
+  }
+}
+
+std::optional<DType> half_type(Precision precision) {
+  if (precision == Precision::bf16) return DType::bf16;
+  if (precision == Precision::f16) return DType::f16;
+  return std::nullopt;
+}
+
+LossScaler make_loss_scaler(const TrainConfig& train) {
+  if (const double* fixed = std::get_if<double>(&train.loss_scale)) {
+    return LossScaler::fixed(*fixed);
+  }
+  return train.precision == Precision::f16 ? LossScaler::dynamic() : LossScaler::fixed(1);
 }
 
 }  // namespace norma

@@ -8,6 +8,8 @@
 #include <variant>
 
 #include "core/config/config.h"
+#include "core/dtype.h"
+#include "optim/loss_scaler.h"
 
 namespace norma {
 
@@ -57,5 +59,9 @@ struct TrainConfig {
   static config::Fields fields();
   void check(config::Problems& problems, const std::string& path) const;
 };
+
+// The half type that a model computes in, with weights in f32; empty for f32 and f64.
+[[nodiscard]] std::optional<DType> half_type(Precision precision);
+[[nodiscard]] LossScaler make_loss_scaler(const TrainConfig& train);
 
 }  // namespace norma

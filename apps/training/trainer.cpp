@@ -43,8 +43,9 @@ Trainer::Trainer(const RunConfig& config, const TrainOptions& options)
       resolved_(config::to_json(config)),
       data_(build_data(config)),
       model_(build_model(config, data_->spec())),
-      parameters_(flatten(model_->named_parameters())),
+      parameters_(flatten(model_->named_parameters(), half_type(config.train.precision))),
       optimizer_(make_optimizer(config.optimizer, parameters_)),
+      scaler_(make_loss_scaler(config.train)),
       total_steps_(total_steps(config.train, *data_)) {
   check_outputs(config_.loss, model_->output().shape, data_->spec());
   schedule_ = make_schedule(config.schedule, config.optimizer.options().lr, total_steps_,
@@ -58,8 +59,13 @@ Trainer::Trainer(const RunConfig& config, const TrainOptions& options)
           "optimizer.groups: they freeze every parameter, so that there is nothing to train");
   if (!options.init.empty()) {
     const SafetensorsFile file(options.init);
-    (void)load_safetensors(file, model_->state_dict(), {.convert = true});
+    (void)load_safetensors(file, learner().state(), {.convert = true});
+    parameters_->publish();
   }
+  if (const auto& clip = config.optimizer.options().qk_clip) {
+    logits_ = std::make_unique<LogitWatch>(*clip, parameters_);
+  }
+  if (config.train.ema) ema_ = std::make_unique<Ema>(*config.train.ema, parameters_);
   folder_ = options.resume ? RunFolder::find(options.out, config.name)
                            : RunFolder::create(options.out, config.name);
   lock_ = std::make_unique<FolderLock>(folder_->path());
@@ -89,20 +95,25 @@ void Trainer::resume_from_checkpoint() {
     check_same_data(read_data_record(folder_->data_path()), data_->record(), folder_->path());
   }
   std::vector<std::string> warnings;
-  if (auto state = load_newest_checkpoint(*folder_, learner(), resolved_, warnings))
+  if (auto state = load_newest_checkpoint(*folder_, learner(), resolved_, warnings)) {
     state_ = *state;
+    scaler_.load_state(state_.scaler);
+  }
   for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", w);
 }
 
 void Trainer::profile_model() {
   const Batch batch = data_->train_batch(0, config_.train.batch);
   model_->profile(batch.inputs, forward_of(batch));
+  parameters_->collect();
+  if (ema_) ema_ = std::make_unique<Ema>(*config_.train.ema, parameters_);
 }
 
 Trainer::Step Trainer::train_step(std::int64_t step) {
   const std::int64_t parts = config_.train.accumulate;
   Step result;
   result.lr = schedule_->rate(step);
+  result.loss_scale = scaler_.scale();
   // The batches first: the loss is the mean over all targets that count, in all parts together.
   std::vector<Batch> batches;
   std::int64_t count = 0;
@@ -117,20 +128,27 @@ Trainer::Step Trainer::train_step(std::int64_t step) {
   const double scale = 1 / static_cast<double>(std::max<std::int64_t>(1, count));
   model_->train();
   parameters_->clear_gradients();
+  if (logits_) logits_->clip.reset();
   for (std::int64_t part = 0; part < parts; ++part) {
     const Batch& batch = batches[static_cast<std::size_t>(part)];
     Forward pass = forward_of(batch);
     pass.seed = static_cast<std::uint64_t>(config_.seed);
     pass.stream = fmt::format("step {}/batch {}", step, part);
+    pass.observer = logits_.get();
+    pass.recompute = config_.train.recompute;
     const Tensor outputs = model_->forward(batch.inputs, pass);
     const Tensor loss = config_.loss.sum(outputs, batch.targets);
     result.loss += unsigned_nan(loss.item() * scale);
-    backward(loss, Tensor::full(Shape{}, scale, loss.dtype()));
+    backward(loss, Tensor::full(Shape{}, scale * result.loss_scale, loss.dtype()));
   }
   result.clipped = clip_gradients(
-      *parameters_, {.clip_norm = config_.train.clip_norm, .clip_value = config_.train.clip_value});
-  if (std::isfinite(result.loss) && result.clipped.finite) {
+      *parameters_, {.clip_norm = config_.train.clip_norm, .clip_value = config_.train.clip_value},
+      1 / result.loss_scale);
+  if (logits_) result.largest_logit = logits_->clip.largest();
+  if (scaler_.update(std::isfinite(result.loss) && result.clipped.finite)) {
     optimizer_->step(result.lr, result.clipped.grad_scale);
+    if (logits_) logits_->clip.apply();
+    if (ema_) ema_->update();
   }
   return result;
 }
@@ -143,6 +161,8 @@ void Trainer::record(std::int64_t step, const Step& result) {
   record["loss"] = json_number(result.loss);
   record["lr"] = json_number(result.lr);
   record["grad_norm"] = json_number(result.clipped.norm);
+  if (config_.train.precision == Precision::f16) record["loss_scale"] = result.loss_scale;
+  if (logits_) record["largest_logit"] = json_number(result.largest_logit);
   record["samples"] = state_.samples;
   record["seconds"] = seconds();
   metrics_->append(record);
@@ -151,6 +171,7 @@ void Trainer::record(std::int64_t step, const Step& result) {
 void Trainer::evaluate_now(std::int64_t step) {
   const std::optional<Part> part = evaluation_part(*data_);
   if (!part) return;
+  const EmaScope averaged(ema_.get());
   const Evaluation e = evaluate(*model_, *data_, *part, config_.loss, config_.train.batch,
                                 config_.train.eval_batches);
   last_evaluation_ = e;
@@ -195,6 +216,7 @@ void Trainer::checkpoint(std::int64_t step, Save save) {
   TrainState now = state_;
   now.step = step;
   now.seconds = seconds();
+  now.scaler = scaler_.state();
   metrics_->sync();
   save_checkpoint(*folder_, now, learner(), resolved_);
   prune_checkpoints(*folder_, std::max<std::int64_t>(1, config_.train.keep), now.best_step);
@@ -303,7 +325,9 @@ void Trainer::train_steps(RunResult& result) {
   }
   // A run that is resumed at its end has not evaluated yet.
   if (result.status == RunStatus::completed && !last_evaluation_) evaluate_now(step);
-  if (result.status == RunStatus::completed && state_.skipped_in_a_row > 0) {
+  // While a loss scale finds its value, steps are left out without anything being wrong.
+  const std::int64_t harmless = scaler_.is_dynamic() ? train.max_skipped : 0;
+  if (result.status == RunStatus::completed && state_.skipped_in_a_row > harmless) {
     result.status = RunStatus::diverged;
     result.reason = fmt::format(
         "step {}: the last {} updates were left out, since loss or gradient "

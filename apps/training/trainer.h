@@ -9,11 +9,14 @@
 #include "apps/data/data_sets.h"
 #include "apps/training/checkpoint.h"
 #include "apps/training/evaluation.h"
+#include "apps/training/logit_watch.h"
 #include "apps/training/progress.h"
 #include "apps/training/run_config.h"
 #include "apps/training/run_folder.h"
 #include "models/models.h"
 #include "optim/clipping.h"
+#include "optim/ema.h"
+#include "optim/loss_scaler.h"
 #include "optim/schedules.h"
 
 namespace norma {
@@ -58,6 +61,8 @@ class Trainer {
   struct Step {
     double loss = 0;
     double lr = 0;
+    double loss_scale = 1;
+    double largest_logit = 0;  // of the attention weights; with optimizer.qk_clip
     Clipped clipped;
     std::int64_t samples = 0;
   };
@@ -76,7 +81,7 @@ class Trainer {
   void train_steps(RunResult& result);
   void try_write_summary(const RunResult& result) const;
   void resume_from_checkpoint();
-  [[nodiscard]] Learner learner() { return {*model_, *optimizer_}; }
+  [[nodiscard]] Learner learner() { return {*model_, *optimizer_, ema_.get()}; }
   [[nodiscard]] bool at_guessing_level() const;
   [[nodiscard]] bool stops_early() const;
   void write_summary(const RunResult& result) const;
@@ -89,6 +94,9 @@ class Trainer {
   ModelPtr model_;
   FlatParametersPtr parameters_;
   OptimizerPtr optimizer_;
+  std::unique_ptr<Ema> ema_;  // null without train.ema
+  LossScaler scaler_;
+  std::unique_ptr<LogitWatch> logits_;  // null without optimizer.qk_clip
   std::int64_t total_steps_ = 0;
   SchedulePtr schedule_;
   std::optional<RunFolder> folder_;

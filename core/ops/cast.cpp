@@ -14,6 +14,10 @@ Tensor to(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
   Tensor y = Tensor::empty(x.shape(), dtype);
   kernels::convert(x.dtype(), x.raw(), dtype, y.mutable_raw(), x.numel());
+  if (is_half(x.dtype()) && dtype == DType::f32) {
+    y.impl()->narrow = x;
+    y.impl()->narrow_version = y.version();
+  }
   if (is_floating(x.dtype()) && is_floating(dtype)) record(cast_op, y, {x}, {});
   return y;
 }

@@ -80,15 +80,16 @@ void embedding_backward(BackwardContext& ctx) {
                             weight[1], a.has_padding ? a.padding_id : -1, accumulate,
                             dw.mutable_data<T>());
   };
-  if (is_half(dy.dtype())) {
+  const DType type = ctx.input_dtype(0);
+  if (is_half(type)) {
     // Summed in f32 and rounded once.
     Tensor sums = Tensor::empty(weight, DType::f32);
     add_into.operator()<float>(to(dy, DType::f32), sums, false);
-    return ctx.set_grad(0, to(sums, dy.dtype()));
+    return ctx.set_grad(0, to(sums, type));
   }
   Destination dw = ctx.destination(0);
-  dispatch_compute(dy.dtype(), "embedding", [&]<class T>() {
-    add_into.template operator()<T>(dy, dw.tensor, dw.accumulate);
+  dispatch_compute(type, "embedding", [&]<class T>() {
+    add_into.template operator()<T>(to(dy, type), dw.tensor, dw.accumulate);
   });
 }
 

@@ -100,7 +100,9 @@ TEST_CASE("the sections must agree") {
                   "schedule={\"type\":\"cosine\",\"warmup_tokens\":100}"}),
       "schedule.warmup_tokens: data of type fashion_mnist have no tokens"));
   CHECK(test::contains(error_with({"name=a/b"}), "name: names a folder"));
-  CHECK(test::contains(error_with({"train.ema=0.9"}), "train.ema: not available"));
+  CHECK(error_with({"train.ema=0.9", "train.recompute=true", "train.precision=bf16"}).empty());
+  CHECK(test::contains(error_with({"train.precision=bf16", "train.probe_sharpness=true"}),
+                       "train.probe_sharpness: second derivatives need f32 or f64"));
 }
 
 TEST_CASE("keys under the wrong roof are pointed home") {

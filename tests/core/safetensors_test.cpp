@@ -15,6 +15,7 @@
 #include "core/autograd.h"
 #include "core/file.h"
 #include "tests/support/catch.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace norma {
@@ -81,6 +82,40 @@ TEST_CASE("safetensors: every dtype, empty and scalar tensors, and odd names com
   const std::string bytes = read_file(path);
   write_safetensors(path, std::vector<NamedTensor>(tensors.rbegin(), tensors.rend()), metadata);
   CHECK(read_file(path) == bytes);
+}
+
+// tests/cases/python.safetensors was written by Python's safetensors 0.8.0 with torch 2.13.0, and
+// norma.safetensors by write_safetensors; Python read the same values from it.
+TEST_CASE("safetensors: files go to and from Python in every dtype") {
+  std::vector<NamedTensor> tensors;
+  const std::vector<double> values{0, -1.5, 2.25, 3e4, -0.0078125, 65504};
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
+    const std::string name(name_of(dtype));
+    tensors.push_back({"values." + name, Tensor::from({2, 3}, values, dtype)});
+    tensors.push_back({"scalar." + name, Tensor::scalar(-0.375, dtype)});
+  }
+  tensors.push_back({"values.i32", Tensor::from({2, 3}, {0, -1, 2147483647.0, -2147483648.0, 7, 42},
+                                                DType::i32)});
+  const std::vector<std::int64_t> large{0, -1, 9007199254740993, INT64_MIN, 7, 42};
+  tensors.push_back({"values.i64", Tensor::from_ids({2, 3}, large)});
+  tensors.push_back({"values.u8", Tensor::from({2, 3}, {0, 1, 255, 128, 7, 42}, DType::u8)});
+  tensors.push_back({"empty.f32", Tensor::zeros({0, 3})});
+
+  const SafetensorsFile python(test::source_dir() + "/tests/cases/python.safetensors");
+  CHECK(python.entries().size() == tensors.size());
+  CHECK(python.metadata() == Metadata{{"format", "pt"}});
+  for (const auto& [name, tensor] : tensors) {
+    INFO(name);
+    const Tensor got = python.read(name);
+    CHECK(got.dtype() == tensor.dtype());
+    CHECK(got.shape() == tensor.shape());
+    CHECK(got.to_vector() == tensor.to_vector());
+    if (tensor.dtype() == DType::i64) CHECK(got.to_ids() == tensor.to_ids());
+  }
+  const TemporaryFolder folder;
+  write_safetensors(folder / "norma.safetensors", tensors, {{"format", "pt"}});
+  CHECK(read_file(folder / "norma.safetensors") ==
+        read_file(test::source_dir() + "/tests/cases/norma.safetensors"));
 }
 
 TEST_CASE("safetensors: a file of no tensors") {

@@ -18,7 +18,7 @@ TEST_CASE("the average of the weights", "[optim]") {
     w.copy_(Tensor::from({2}, {5, 6}, DType::f64));
   }
   ema.update();  // 0.75 * 1 + 0.25 * 5 = 2
-  CHECK(find_tensor(ema.state(), "average.w")->tensor.to_vector() == std::vector<double>{2, 3});
+  CHECK(find_tensor(ema.state(), "w")->tensor.to_vector() == std::vector<double>{2, 3});
   const auto version = w.version();
   {
     const EmaScope scope(&ema);

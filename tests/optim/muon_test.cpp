@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "core/parallel.h"
 #include "core/random.h"
 #include "tests/optim/support.h"
 #include "tests/support/catch.h"
@@ -48,6 +49,57 @@ TEST_CASE("muon gives the reference's weights", "[optim]") {
                                            {0.656045516182, 0.551594892027, -0.169234007124,
                                             -0.702919591495, -0.635321471408, -0.418554748422},
                                            DType::f64)) < 1e-11);
+}
+
+TEST_CASE("muon over many steps, tall and wide, at any number of threads", "[optim][threads]") {
+  // Keller Jordan's formula in f64 with torch 2.13.0; decay 0.2, fifty steps.
+  const std::vector<std::pair<Shape, std::vector<double>>> rows = {
+      {Shape{3, 2},
+       {-0.132504436343, 0.453318160185, 0.163796186654, -0.156737359762, -0.252406476055,
+        -0.599335807326}},
+      {Shape{2, 5},
+       {0.173589491985, 0.038355931811, 0.00725218369788, -0.0930744227475, -0.290218813303,
+        -0.197859536308, 0.389022095273, 0.569681040944, 0.173632548366, -0.319886272557}}};
+  for (const auto& [shape, expected] : rows) {
+    const auto n = static_cast<std::size_t>(shape.numel());
+    std::vector<double> values(n);
+    for (std::size_t i = 0; i < n; ++i) values[i] = std::cos(0.9 * static_cast<double>(i));
+    Tensor w = parameter(shape, values, DType::f64);
+    const OptimizerPtr muon = make_optimizer(
+        optimizer_config(R"({"type":"muon","lr":0.1,"weight_decay":0.2})"), {{"w", w}});
+    for (int t = 0; t < 50; ++t) {
+      for (std::size_t i = 0; i < n; ++i) {
+        values[i] = std::sin(1.3 * static_cast<double>(i) + 0.7 * t + 0.5);
+      }
+      give_gradient(w, values);
+      muon->step(0.1);
+    }
+    CHECK(largest_difference(w, Tensor::from(shape, expected, DType::f64)) < 1e-10);
+  }
+  // A matrix whose products are shared among threads, beside some that run side by side.
+  const int before = num_threads();
+  std::vector<std::vector<double>> outcomes;
+  for (const int threads : {1, 3}) {
+    set_num_threads(threads);
+    std::vector<NamedParameter> parameters;
+    std::uint64_t seed = 0;
+    for (const Shape& shape : {Shape{328, 330}, Shape{40, 24}, Shape{24, 40}, Shape{7}}) {
+      Tensor w = Tensor::empty(shape), g = Tensor::empty(shape);
+      fill_normal(w, 0, 1, random_key(++seed, "w"));
+      fill_normal(g, 0, 1, random_key(seed, "g"));
+      w.set_requires_grad();
+      w.set_grad(g);
+      parameters.push_back({std::to_string(seed), w});
+    }
+    const OptimizerPtr muon = make_optimizer(optimizer_config(R"("muon")"), parameters);
+    muon->step(0.1);
+    outcomes.emplace_back();
+    for (const NamedParameter& p : parameters) {
+      for (const double v : p.tensor.to_vector()) outcomes.back().push_back(v);
+    }
+  }
+  set_num_threads(before);
+  CHECK(outcomes[0] == outcomes[1]);
 }
 
 TEST_CASE("newton_schulz of a transpose is the transpose (ultralytics/ultralytics#25846)",
