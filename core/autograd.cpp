@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/engine.h"
+#include "core/op_watcher.h"
 #include "core/ops/cast.h"
 
 namespace norma {
@@ -10,6 +11,7 @@ namespace norma {
 namespace {
 
 thread_local bool t_grad_enabled = true;
+thread_local OpWatcher* t_op_watcher = nullptr;
 std::atomic<std::uint64_t> g_next_node{1};
 std::atomic<std::int64_t> g_live_nodes{0};
 
@@ -21,6 +23,10 @@ NoGrad::NoGrad() : before_(t_grad_enabled) { t_grad_enabled = false; }
 NoGrad::~NoGrad() { t_grad_enabled = before_; }
 EnableGrad::EnableGrad() : before_(t_grad_enabled) { t_grad_enabled = true; }
 EnableGrad::~EnableGrad() { t_grad_enabled = before_; }
+
+WatchOps::WatchOps(OpWatcher& watcher) : before_(t_op_watcher) { t_op_watcher = &watcher; }
+WatchOps::~WatchOps() { t_op_watcher = before_; }
+OpWatcher* op_watcher() { return t_op_watcher; }
 
 // --- Nodes. ------------------------------------------------------------------------------------
 TensorImpl::TensorImpl() = default;
@@ -104,6 +110,7 @@ Node* record_node(const OpInfo& op, std::span<Tensor> outputs, std::span<const T
     outputs[k].impl()->node = node;
     outputs[k].impl()->output = static_cast<int>(k);
   }
+  if (t_op_watcher) t_op_watcher->recorded(*node, outputs);
   return node.get();
 }
 

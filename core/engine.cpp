@@ -4,6 +4,7 @@
 
 #include "core/kernels/convert.h"
 #include "core/kernels/pointwise.h"
+#include "core/op_watcher.h"
 #include "core/ops/alias.h"
 #include "core/ops/arithmetic.h"
 
@@ -311,6 +312,7 @@ void Engine::run_node(Node& node) {
       const SpinLock lock(node.lock);
       node.recomputed.clear();
     }
+    if (OpWatcher* watcher = op_watcher()) watcher->differentiated(node);
     if (!retain_graph_) {
       if (node.readers.load(std::memory_order_relaxed) == 0) node.saved.clear();
       node.replay.reset();

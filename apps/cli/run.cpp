@@ -52,6 +52,7 @@ Status run(std::vector<std::string> arguments) {
   CLI::App app("Train small networks from a JSON file, and study what keeps training stable.",
                "norma");
   app.require_subcommand(1);
+  app.set_version_flag("--version", "norma " NORMA_VERSION);
   app.set_help_all_flag("--help-all", "Print the help of all verbs and exit");
 
   int threads = 0;
@@ -80,7 +81,7 @@ Status run(std::vector<std::string> arguments) {
   try {
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes a vector
     app.parse(std::move(arguments));
-  } catch (const CLI::Success& e) {  // --help
+  } catch (const CLI::Success& e) {  // --help, --version
     (void)app.exit(e);
     return kDone;
   } catch (const CLI::ParseError& e) {

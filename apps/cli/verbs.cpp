@@ -7,6 +7,8 @@
   X(evaluate, "Loss and accuracy of a run")                                                       \
   X(predict, "What a run says of the samples in a file")                                          \
   X(generate, "Continue a text with a run")                                                       \
+  X(fork, "Start a new run from a step of an old one")                                            \
+  X(replay, "Repeat the last steps of a run that diverged in f64: dynamics or rounding?")         \
   X(study, "Run arms x seeds of a configuration, resumable, and check claims about them")         \
   X(reproduce, "Run the shipped studies, and say which claims held")                              \
   X(report, "Write a page with curves and tables about runs and studies")                         \

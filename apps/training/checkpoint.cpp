@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/autograd.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/ops/cast.h"
 #include "core/safetensors.h"
 
 namespace norma {
@@ -16,6 +17,7 @@ namespace {
 constexpr const char* kModel = "model.safetensors";
 constexpr const char* kOptimizer = "optimizer.safetensors";
 constexpr const char* kAverages = "ema.safetensors";
+constexpr const char* kSeries = "series.safetensors";
 constexpr const char* kState = "state.json";
 
 Json to_json(const TrainState& s) {
@@ -53,18 +55,6 @@ TrainState state_from(const Json& j) {
   return s;
 }
 
-// What a checkpoint's folder holds.
-struct Contents {
-  TrainState state;
-  Json config;
-  std::map<std::string, std::vector<NamedTensor>> files;
-  [[nodiscard]] const std::vector<NamedTensor>& file(const std::string& name) const {
-    const auto at = files.find(name);
-    require(at != files.end(), "has no {}", name);
-    return at->second;
-  }
-};
-
 // Reads state.json. Throws Error if it is not as it was written.
 Json read_state(const std::string& folder) {
   const std::string path = folder + "/" + kState;
@@ -78,45 +68,31 @@ Json read_state(const std::string& folder) {
   return j;
 }
 
-// Throws Error if anything is not as it was written.
-Contents read_contents(const std::string& folder) {
-  const Json j = read_state(folder);
-  Contents contents{state_from(j), j.at("config"), {}};
-  for (const auto& [name, expected] : j.at("files").items()) {
-    const std::string path = folder + "/" + name;
-    const std::string found = checksum_of_file(path);
-    require(found == expected.get<std::string>(), "{}: its checksum is {}; {} was written", path,
-            found, expected.get<std::string>());
-    const SafetensorsFile file(path);
-    std::vector<NamedTensor>& tensors = contents.files[name];
-    for (const auto& entry : file.entries()) tensors.push_back({entry.name, file.read(entry.name)});
-  }
-  return contents;
+const std::vector<NamedTensor>& file_of(const Checkpoint& checkpoint, const std::string& name) {
+  const auto at = checkpoint.files.find(name);
+  require(at != checkpoint.files.end(), "the checkpoint has no {}", name);
+  return at->second;
 }
 
 bool is_whole(const std::string& folder) {
   try {
-    (void)read_contents(folder);
+    (void)read_checkpoint(folder);
     return true;
   } catch (const std::exception&) {
     return false;
   }
 }
 
-void write_contents(const std::string& folder, const TrainState& state, const Learner& learner,
-                    const Json& config) {
-  const Metadata torch{{"format", "pt"}};
-  write_safetensors(folder + "/" + kModel, learner.state(), torch);
-  write_safetensors(folder + "/" + kOptimizer, learner.optimizer.state());
-  if (learner.ema) write_safetensors(folder + "/" + kAverages, learner.ema->state(), torch);
-  Json j = to_json(state);
-  for (const char* name : {kModel, kOptimizer, kAverages}) {
-    const std::string path = folder + "/" + name;
-    if (fs::exists(path)) j["files"][name] = checksum_of_file(path);
+// The tensors in the types of those of the same names in `like`.
+std::vector<NamedTensor> in_types_of(const std::vector<NamedTensor>& like,
+                                     std::vector<NamedTensor> tensors) {
+  const NoGrad off;
+  for (NamedTensor& t : tensors) {
+    const auto at = std::find_if(like.begin(), like.end(),
+                                 [&](const NamedTensor& l) { return l.name == t.name; });
+    if (at != like.end()) t.tensor = to(t.tensor, at->tensor.dtype());
   }
-  j["config"] = config;
-  j["checksum"] = checksum(j.dump());
-  write_file(folder + "/" + kState, j.dump(2) + "\n");
+  return tensors;
 }
 
 std::string free_name(const std::string& path) {
@@ -139,28 +115,92 @@ std::vector<NamedTensor> Learner::state() const {
   return result;
 }
 
+TensorFiles tensors_of(const Learner& learner) {
+  TensorFiles files;
+  files[kModel] = learner.state();
+  files[kOptimizer] = learner.optimizer.state();
+  if (learner.ema) files[kAverages] = learner.ema->state();
+  return files;
+}
+
+Checkpoint read_checkpoint(const std::string& folder) {
+  const Json j = read_state(folder);
+  Checkpoint checkpoint{state_from(j), j.at("config").dump(), {}};
+  for (const auto& [name, expected] : j.at("files").items()) {
+    const std::string path = folder + "/" + name;
+    const std::string found = checksum_of_file(path);
+    require(found == expected.get<std::string>(), "{}: its checksum is {}; {} was written", path,
+            found, expected.get<std::string>());
+    const SafetensorsFile file(path);
+    std::vector<NamedTensor>& tensors = checkpoint.files[name];
+    for (const auto& entry : file.entries()) tensors.push_back({entry.name, file.read(entry.name)});
+  }
+  checkpoint.state.loss_spikes.load_state(file_of(checkpoint, kSeries), "loss");
+  checkpoint.state.norm_spikes.load_state(file_of(checkpoint, kSeries), "grad_norm");
+  return checkpoint;
+}
+
+void write_checkpoint(const std::string& folder, const TrainState& state, TensorFiles files,
+                      const Json& config) {
+  std::vector<NamedTensor>& series = files[kSeries];
+  series = state.loss_spikes.state("loss");
+  for (NamedTensor& t : state.norm_spikes.state("grad_norm")) series.push_back(std::move(t));
+  const std::string beside = temporary_beside(folder);
+  try {
+    fs::create_directory(beside);
+    Json j = to_json(state);
+    for (const auto& [name, tensors] : files) {
+      const std::string path = beside + "/" + name;
+      write_safetensors(path, tensors, {{"format", "pt"}});
+      j["files"][name] = checksum_of_file(path);
+    }
+    j["config"] = config;
+    j["checksum"] = checksum(j.dump());
+    write_file(beside + "/" + kState, j.dump(2) + "\n");
+    sync_folder(beside);
+    fs::rename(beside, folder);
+    sync_folder(fs::path(folder).parent_path().string());
+  } catch (const std::exception&) {
+    std::error_code ignored;
+    fs::remove_all(beside, ignored);
+    throw;
+  }
+}
+
+std::vector<std::string> restore(const Checkpoint& checkpoint, const Learner& learner,
+                                 Restore what) {
+  std::vector<std::string> left;
+  const auto load = [&](const char* file, auto& part) {
+    try {
+      part.load_state(in_types_of(part.state(), file_of(checkpoint, file)));
+    } catch (const Error& e) {
+      if (what == Restore::all) throw;
+      left.push_back(e.what());
+    }
+  };
+  const std::vector<NamedTensor> weights = learner.state();
+  copy_state(weights, in_types_of(weights, file_of(checkpoint, kModel)));
+  learner.optimizer.parameters().publish();
+  load(kOptimizer, learner.optimizer);
+  if (learner.ema) load(kAverages, *learner.ema);
+  return left;
+}
+
 void save_checkpoint(const RunFolder& run, const TrainState& state, const Learner& learner,
                      const Json& config) {
-  const std::string final_path = run.checkpoint_path(state.step);
-  if (fs::exists(final_path)) {
-    if (is_whole(final_path)) return;  // the same step holds the same state
+  const std::string path = run.checkpoint_path(state.step);
+  if (fs::exists(path)) {
+    if (is_whole(path)) return;  // the same step holds the same state
     // What a resume has passed over makes way, but is not thrown away.
-    fs::rename(final_path, free_name(final_path + ".damaged"));
+    fs::rename(path, free_name(path + ".damaged"));
   }
-  const std::string beside = temporary_beside(final_path);
   try {
     fs::create_directories(run.checkpoints_path());
     remove_temporaries_in(run.checkpoints_path());  // whatever a kill left behind
-    fs::create_directory(beside);
-    write_contents(beside, state, learner, config);
-    sync_folder(beside);
-    fs::rename(beside, final_path);
-    sync_folder(run.checkpoints_path());
+    write_checkpoint(path, state, tensors_of(learner), config);
   } catch (const std::exception& e) {
-    std::error_code ignored;
-    fs::remove_all(beside, ignored);
-    throw Error::format("{}: the checkpoint was not written, the older ones are whole: {}",
-                        final_path, e.what());
+    throw Error::format("{}: the checkpoint was not written, the older ones are whole: {}", path,
+                        e.what());
   }
 }
 
@@ -170,43 +210,45 @@ std::optional<TrainState> load_newest_checkpoint(const RunFolder& run, const Lea
   const std::vector<std::int64_t> steps = run.checkpoint_steps();
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     const std::string path = run.checkpoint_path(*step);
-    std::optional<Contents> contents;
+    std::optional<Checkpoint> checkpoint;
     try {
-      contents = read_contents(path);
-      require(contents->state.step == *step, "state.json is of step {}", contents->state.step);
+      checkpoint = read_checkpoint(path);
+      require(checkpoint->state.step == *step, "state.json is of step {}", checkpoint->state.step);
     } catch (const std::exception& e) {
       warnings.push_back(fmt::format("{} is damaged and passed over: {}", path, e.what()));
       continue;
     }
-    const auto differences = config::difference(contents->config, config);
+    const auto differences = config::difference(config::parse_json(checkpoint->config), config);
     require(differences.empty(), "{}: belongs to another configuration:\n{}", path,
             config::to_text(differences));
-    copy_state(learner.state(), contents->file(kModel));
-    learner.optimizer.parameters().publish();
-    learner.optimizer.load_state(contents->file(kOptimizer));
-    if (learner.ema) learner.ema->load_state(contents->file(kAverages));
-    return contents->state;
+    restore(*checkpoint, learner);
+    return checkpoint->state;
   }
   require(steps.empty(), "{}: none of its {} checkpoints can be read, so it cannot go on:\n  {}",
           run.path(), steps.size(), fmt::join(warnings, "\n  "));
   return std::nullopt;
 }
 
-std::int64_t load_weights(const RunFolder& run, std::int64_t step, Module& model) {
+Checkpoint read_checkpoint(const RunFolder& run, std::int64_t step) {
   const std::vector<std::int64_t> steps = run.checkpoint_steps();
   require(!steps.empty(), "{}: has no checkpoint yet", run.path());
-  if (step == 0) {
+  require(std::find(steps.begin(), steps.end(), step) != steps.end(),
+          "{}: has no checkpoint of step {}; there are {}", run.path(), step,
+          fmt::join(steps, ", "));
+  return read_checkpoint(run.checkpoint_path(step));
+}
+
+std::int64_t load_weights(const RunFolder& run, std::int64_t step, Module& model) {
+  const std::vector<std::int64_t> steps = run.checkpoint_steps();
+  if (step == 0 && !steps.empty()) {
     step = steps.back();
     const std::int64_t best = read_state(run.checkpoint_path(step)).at("best_step");
     if (std::find(steps.begin(), steps.end(), best) != steps.end()) step = best;
   }
-  require(std::find(steps.begin(), steps.end(), step) != steps.end(),
-          "{}: has no checkpoint of step {}; there are {}", run.path(), step,
-          fmt::join(steps, ", "));
-  const Contents contents = read_contents(run.checkpoint_path(step));
-  std::vector<NamedTensor> weights = contents.file(kModel);
-  if (contents.files.contains(kAverages)) {
-    for (const NamedTensor& average : contents.file(kAverages)) {
+  const Checkpoint checkpoint = read_checkpoint(run, step);
+  std::vector<NamedTensor> weights = file_of(checkpoint, kModel);
+  if (checkpoint.files.contains(kAverages)) {
+    for (const NamedTensor& average : file_of(checkpoint, kAverages)) {
       for (NamedTensor& w : weights) {
         if (w.name == average.name) w.tensor = average.tensor;
       }

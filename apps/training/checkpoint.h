@@ -7,11 +7,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/training/run_folder.h"
+#include "apps/training/spike_score.h"
 #include "layers/module.h"
 #include "optim/ema.h"
 #include "optim/loss_scaler.h"
@@ -33,6 +35,8 @@ struct TrainState {
   std::int64_t skipped_in_a_row = 0;  // of the steps just done
   std::vector<double> recent;         // losses of the last steps
   LossScaler::State scaler;           // of the loss scale; 1 where there is none
+  SpikeScore loss_spikes;             // of the losses of all steps
+  SpikeScore norm_spikes;             // of the gradient norms
 };
 
 // The tensors that training changes.
@@ -45,10 +49,36 @@ struct Learner {
   [[nodiscard]] std::vector<NamedTensor> state() const;
 };
 
-// Writes the tensors (model.safetensors, optimizer.safetensors, ema.safetensors) and state.json
-// into a folder beside, brings them to the disk, and renames the folder into place: a reader never
-// sees half a checkpoint. `config` is the resolved configuration. Throws Error on a full disk; the
-// older checkpoints are as they were.
+// Tensors by the name of their file.
+using TensorFiles = std::map<std::string, std::vector<NamedTensor>>;
+// What a checkpoint has of a learner; shares memory with it.
+[[nodiscard]] TensorFiles tensors_of(const Learner& learner);
+
+// A checkpoint as it was read.
+struct Checkpoint {
+  TrainState state;
+  std::string config;  // the resolved configuration, JSON
+  TensorFiles files;
+};
+// Throws Error if anything is missing or not as it was written.
+[[nodiscard]] Checkpoint read_checkpoint(const std::string& folder);
+
+// Writes model.safetensors, optimizer.safetensors, ema.safetensors, series.safetensors and
+// state.json into a folder beside, brings them to the disk, and renames the folder into place: a
+// reader never sees half a checkpoint. `config` is the resolved configuration. Throws Error, for
+// instance on a full disk, and leaves nothing then. `folder` must not be there.
+void write_checkpoint(const std::string& folder, const TrainState& state, TensorFiles files,
+                      const Json& config);
+
+// Copies the tensors of a checkpoint into the learner, converted to its types. Throws Error with
+// all weights that do not fit. So it does for an optimizer's state or an average that does not fit,
+// or, with `weights`, leaves it as it is and returns a line about it.
+enum class Restore { all, weights };
+std::vector<std::string> restore(const Checkpoint& checkpoint, const Learner& learner,
+                                 Restore what = Restore::all);
+
+// Writes checkpoints/step-N. A damaged one that stands there makes way; a whole one stays.
+// Throws Error on a full disk; the older checkpoints are as they were.
 void save_checkpoint(const RunFolder& run, const TrainState& state, const Learner& learner,
                      const Json& config);
 
@@ -59,6 +89,9 @@ void save_checkpoint(const RunFolder& run, const TrainState& state, const Learne
                                                                const Learner& learner,
                                                                const Json& config,
                                                                std::vector<std::string>& warnings);
+
+// The checkpoint of one step. Throws Error, with the steps that there are, if it is not there.
+[[nodiscard]] Checkpoint read_checkpoint(const RunFolder& run, std::int64_t step);
 
 // Loads the weights of one checkpoint: of `step`, or (0) of the best one, or of the newest. Where
 // it holds averaged weights, it is they; buffers are those of the training. Returns its step.

@@ -1,5 +1,7 @@
 #include "apps/training/host.h"
 
+#include <cblas.h>
+
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -28,6 +30,7 @@ config::Json versions_json() {
   config::Json j;
   j["norma"] = NORMA_VERSION;
   j["compiler"] = __VERSION__;
+  j["blas"] = openblas_get_config();
   return j;
 }
 

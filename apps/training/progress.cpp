@@ -18,6 +18,8 @@ double since(std::chrono::steady_clock::time_point t) {
 }  // namespace
 
 std::string duration_text(double seconds) {
+  constexpr double kMost = 1e9;  // thirty years; NaN and what no integer holds end here as well
+  if (!(seconds >= 0 && seconds < kMost)) return "?";
   const auto s = static_cast<std::int64_t>(seconds + 0.5);
   if (s >= 3600) return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
   return fmt::format("{}:{:02}", s / 60, s % 60);

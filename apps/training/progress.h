@@ -32,7 +32,7 @@ class Progress {
   std::chrono::steady_clock::time_point start_, shown_;
 };
 
-// "1:05", "2:03:10".
+// "1:05", "2:03:10"; "?" for what is no duration.
 [[nodiscard]] std::string duration_text(double seconds);
 
 }  // namespace norma

@@ -53,7 +53,10 @@ RunFolder RunFolder::create(const std::string& out, const std::string& name) {
     require(!fs::exists(fs::path(out) / "config.json"),
             "{}: holds a run already; continue it with --resume, or give another --out", out);
     fs::create_directories(out);
-    return RunFolder(out);
+    RunFolder folder(out);
+    require(folder.checkpoint_steps().empty(),
+            "{}: holds checkpoints, but no config.json; remove them, or give another --out", out);
+    return folder;
   }
   std::string path = "runs/" + name;
   for (int i = 2; fs::exists(path); ++i) path = fmt::format("runs/{}-{}", name, i);
@@ -85,6 +88,11 @@ std::string RunFolder::checkpoint_path(std::int64_t step) const {
   return fmt::format("{}/step-{}", checkpoints_path(), step);
 }
 
+std::optional<Json> RunFolder::lineage() const {
+  if (!fs::exists(lineage_path())) return std::nullopt;
+  return config::parse_json(read_file(lineage_path()), lineage_path());
+}
+
 void RunFolder::remove_temporaries() const {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(path_, ignored)) {
@@ -94,8 +102,9 @@ void RunFolder::remove_temporaries() const {
 
 void RunFolder::withdraw() const {
   std::error_code ignored;
-  for (const std::string& file : {config_path(), data_path(), metrics_path(), summary_path()}) {
-    fs::remove(file, ignored);
+  for (const std::string& file : {config_path(), data_path(), metrics_path(), summary_path(),
+                                  lineage_path(), checkpoints_path()}) {
+    fs::remove_all(file, ignored);
   }
   fs::remove(path_, ignored);  // only if it is empty
 }

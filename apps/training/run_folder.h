@@ -26,7 +26,7 @@ class RunFolder {
   explicit RunFolder(std::string path) : path_(std::move(path)) {}
 
   // The folder that a new run called `name` gets: `out`, or runs/<name>, runs/<name>-2, ... where
-  // that is taken. Throws Error if `out` holds a run already.
+  // that is taken. Throws Error if `out` holds a run already, or checkpoints without a run.
   [[nodiscard]] static RunFolder create(const std::string& out, const std::string& name);
   // The folder to resume: `out`, or the newest runs/<name>*. Throws Error if there is none.
   [[nodiscard]] static RunFolder find(const std::string& out, const std::string& name);
@@ -40,6 +40,10 @@ class RunFolder {
   [[nodiscard]] std::string data_path() const { return path_ + "/data.json"; }
   [[nodiscard]] std::string checkpoints_path() const { return path_ + "/checkpoints"; }
   [[nodiscard]] std::string checkpoint_path(std::int64_t step) const;
+  [[nodiscard]] std::string lineage_path() const { return path_ + "/lineage.json"; }
+  // Where the run comes from, if not from its seed alone: {"parent", "step", "differences"} of a
+  // fork, with the parent's own lineage, or {"init"}.
+  [[nodiscard]] std::optional<Json> lineage() const;
   // Deletes what a kill has left of files half written.
   void remove_temporaries() const;
   // Deletes the files of a run that did not take a step, and the folder if nothing else is in it.

@@ -8,12 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/training/build.h"
-#include "apps/training/host.h"
+#include "apps/training/first_failure.h"
 #include "apps/training/probe.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/safetensors.h"
-#include "core/storage.h"
 
 namespace norma {
 namespace {
@@ -23,9 +22,10 @@ static_assert(std::atomic<bool>::is_always_lock_free);  // it is written by a si
 
 }  // namespace
 
-std::string_view name_of(RunStatus status) {
-  constexpr std::string_view kNames[] = {"completed", "diverged", "interrupted", "failed"};
-  return kNames[static_cast<int>(status)];
+std::string StepResult::fault() const {
+  if (!std::isfinite(loss)) return fmt::format("the loss is {}", loss);
+  if (!clipped.finite && clipped.parameter.empty()) return "the gradient's norm is not finite";
+  return clipped.finite ? "" : fmt::format("the gradient of {} is not finite", clipped.parameter);
 }
 
 void request_stop() { g_stop.store(true); }
@@ -61,21 +61,40 @@ Trainer::Trainer(const RunConfig& config, const TrainOptions& options)
     const SafetensorsFile file(options.init);
     (void)load_safetensors(file, learner().state(), {.convert = true});
     parameters_->publish();
+    lineage_["init"] = options.init;
   }
   if (const auto& clip = config.optimizer.options().qk_clip) {
     logits_ = std::make_unique<LogitWatch>(*clip, parameters_);
   }
   if (config.train.ema) ema_ = std::make_unique<Ema>(*config.train.ema, parameters_);
-  folder_ = options.resume ? RunFolder::find(options.out, config.name)
-                           : RunFolder::create(options.out, config.name);
+  buffers_ = model_->named_buffers();
+  if (config.train.guessing_after) {
+    guessing_ = guessing_level(*data_, config.loss, config.train.batch);
+  }
+  if (options.fork) fork_from(*options.fork);
+  if (!options.dry) open_folder();
+}
+
+void Trainer::open_folder() {
+  folder_ = options_.resume ? RunFolder::find(options_.out, config_.name)
+                            : RunFolder::create(options_.out, config_.name);
   lock_ = std::make_unique<FolderLock>(folder_->path());
   folder_->remove_temporaries();
-  if (options.resume) resume_from_checkpoint();
+  if (options_.resume) resume_from_checkpoint();
   write_data_record(folder_->data_path(), data_->record());
-  write_file(folder_->config_path(), resolved_.dump(2) + "\n");
+  if (options_.fork) {
+    write_file(folder_->metrics_path(), read_file(RunFolder(options_.fork->run).metrics_path()));
+  }
   metrics_ = std::make_unique<MetricsLog>(folder_->metrics_path(), state_.step);
-  progress_ = std::make_unique<Progress>(config.name, total_steps_, state_.step, options.quiet);
-  for (const std::string& warning : size_warnings(config.train, *data_)) {
+  progress_ = std::make_unique<Progress>(config_.name, total_steps_, state_.step, options_.quiet);
+  if (!options_.resume && !lineage_.is_null()) {
+    // Weights from elsewhere are in no configuration: a resume must find them, so they are there
+    // before config.json makes the folder a run.
+    write_file(folder_->lineage_path(), lineage_.dump(2) + "\n");
+    checkpoint(state_.step, Save::always);
+  }
+  write_file(folder_->config_path(), resolved_.dump(2) + "\n");
+  for (const std::string& warning : size_warnings(config_.train, *data_)) {
     progress_->note("warning: " + warning);
   }
   if (const std::string warning = schedule_->warning(); !warning.empty()) {
@@ -102,6 +121,58 @@ void Trainer::resume_from_checkpoint() {
   for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", w);
 }
 
+void Trainer::start_at(const Checkpoint& checkpoint) {
+  (void)restore(checkpoint, learner(), Restore::weights);
+  state_ = checkpoint.state;
+  if (config_.train.precision == Precision::f16) scaler_.load_state(state_.scaler);
+}
+
+void Trainer::fork_from(const ForkPoint& point) {
+  const RunFolder parent = RunFolder::open(point.run);
+  const Checkpoint checkpoint = read_checkpoint(parent, point.step);
+  require(checkpoint.state.step < total_steps_,
+          "fork: step {} is not before the end of the new run, {} steps; --set train.steps or "
+          "train.epochs",
+          checkpoint.state.step, total_steps_);
+  lineage_["parent"] = parent.path();
+  lineage_["step"] = checkpoint.state.step;
+  lineage_["differences"] = Json::object();
+  const auto differences = config::difference(config::parse_json(checkpoint.config), resolved_);
+  for (const config::Difference& d : differences) {
+    if (d.path != "name")
+      lineage_["differences"][d.path] = fmt::format("{} -> {}", d.before, d.after);
+  }
+  std::vector<std::string> anew;
+  try {
+    anew = restore(checkpoint, learner(), Restore::weights);
+  } catch (const Error& e) {
+    throw Error::format(
+        "fork: the weights of {} at step {} do not fit the new configuration; data and model must "
+        "keep their sizes: {}",
+        parent.path(), checkpoint.state.step, e.what());
+  }
+  for (const std::string& what : anew) {
+    lineage_["anew"].push_back(what);
+    fmt::print(stderr, "warning: starts anew, since it does not fit: {}\n", what);
+  }
+  // An average that was not in the checkpoint starts as the weights are now.
+  if (ema_ && !checkpoint.files.contains("ema.safetensors")) {
+    ema_ = std::make_unique<Ema>(*config_.train.ema, parameters_);
+  }
+  if (const auto before = parent.lineage()) lineage_["lineage"] = *before;
+  state_ = checkpoint.state;
+  // The new run judges by its own evaluations, whose checkpoints it has.
+  state_.best.reset();
+  state_.best_step = state_.without_better = 0;
+  const auto changed = [&](std::string_view key) {
+    return std::any_of(differences.begin(), differences.end(),
+                       [&](const auto& d) { return d.path == key; });
+  };
+  if (!changed("train.precision") && !changed("train.loss_scale")) {
+    scaler_.load_state(state_.scaler);
+  }
+}
+
 void Trainer::profile_model() {
   const Batch batch = data_->train_batch(0, config_.train.batch);
   model_->profile(batch.inputs, forward_of(batch));
@@ -109,11 +180,35 @@ void Trainer::profile_model() {
   if (ema_) ema_ = std::make_unique<Ema>(*config_.train.ema, parameters_);
 }
 
-Trainer::Step Trainer::train_step(std::int64_t step) {
-  const std::int64_t parts = config_.train.accumulate;
-  Step result;
+void Trainer::keep_buffers() {
+  if (buffers_before_.empty()) {
+    for (const NamedTensor& b : buffers_) buffers_before_.push_back(b.tensor.clone());
+    return;
+  }
+  for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_before_[i].copy_(buffers_[i].tensor);
+}
+
+void Trainer::restore_buffers() {
+  for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].tensor.copy_(buffers_before_[i]);
+}
+
+StepResult Trainer::train_step(std::int64_t step) {
+  keep_buffers();
+  StepResult result = gradients_of(step, scaler_.scale());
   result.lr = schedule_->rate(step);
-  result.loss_scale = scaler_.scale();
+  if (scaler_.update(result.finite())) {
+    optimizer_->step(result.lr, result.clipped.grad_scale);
+    if (logits_) logits_->clip.apply();
+    if (ema_) ema_->update();
+  }
+  if (!result.finite()) restore_buffers();
+  return result;
+}
+
+StepResult Trainer::gradients_of(std::int64_t step, double loss_scale) {
+  const std::int64_t parts = config_.train.accumulate;
+  StepResult result;
+  result.loss_scale = loss_scale;
   // The batches first: the loss is the mean over all targets that count, in all parts together.
   std::vector<Batch> batches;
   std::int64_t count = 0;
@@ -145,15 +240,10 @@ Trainer::Step Trainer::train_step(std::int64_t step) {
       *parameters_, {.clip_norm = config_.train.clip_norm, .clip_value = config_.train.clip_value},
       1 / result.loss_scale);
   if (logits_) result.largest_logit = logits_->clip.largest();
-  if (scaler_.update(std::isfinite(result.loss) && result.clipped.finite)) {
-    optimizer_->step(result.lr, result.clipped.grad_scale);
-    if (logits_) logits_->clip.apply();
-    if (ema_) ema_->update();
-  }
   return result;
 }
 
-void Trainer::record(std::int64_t step, const Step& result) {
+void Trainer::record(std::int64_t step, const StepResult& result) {
   if (step % config_.train.log_every != 0 && step != total_steps_ && step != 1) return;
   Json record;
   record["kind"] = "train";
@@ -211,24 +301,28 @@ void Trainer::probe_now(std::int64_t step) {
   metrics_->append(record);
 }
 
-void Trainer::checkpoint(std::int64_t step, Save save) {
-  if (config_.train.keep == 0 && save == Save::as_configured) return;
+TrainState Trainer::state_at(std::int64_t step) const {
   TrainState now = state_;
   now.step = step;
   now.seconds = seconds();
   now.scaler = scaler_.state();
-  metrics_->sync();
-  save_checkpoint(*folder_, now, learner(), resolved_);
-  prune_checkpoints(*folder_, std::max<std::int64_t>(1, config_.train.keep), now.best_step);
+  return now;
 }
 
-// The mean of the last losses lies within 2 % of ln(classes), or above it.
-bool Trainer::at_guessing_level() const {
-  if (state_.recent.size() < kRecent || data_->spec().classes < 2) return false;
+void Trainer::checkpoint(std::int64_t step, Save save) {
+  if (config_.train.keep == 0 && save == Save::as_configured) return;
+  metrics_->sync();
+  save_checkpoint(*folder_, state_at(step), learner(), resolved_);
+  prune_checkpoints(*folder_, std::max<std::int64_t>(1, config_.train.keep), state_.best_step);
+}
+
+// The mean of the last losses lies within 2 % of the level of guessing, or above it.
+bool Trainer::at_guessing_level(std::int64_t step) const {
+  if (!guessing_ || step < *config_.train.guessing_after) return false;
+  if (state_.recent.size() < kRecent) return false;
   double sum = 0;
   for (double loss : state_.recent) sum += loss;
-  const double guessing = std::log(static_cast<double>(data_->spec().classes));
-  return sum / static_cast<double>(kRecent) > 0.98 * guessing;
+  return sum / static_cast<double>(kRecent) > 0.98 * guessing_->loss;
 }
 
 bool Trainer::stops_early() const {
@@ -237,11 +331,12 @@ bool Trainer::stops_early() const {
 
 RunResult Trainer::run() {
   RunResult result;
-  result.steps = state_.step;
+  const std::int64_t first = state_.step;
+  result.steps = first;
   try {
     train_steps(result);
   } catch (const std::exception& e) {
-    if (!options_.resume && result.steps == 0) {
+    if (!options_.resume && result.steps == first) {
       folder_->withdraw();  // nothing was learned: the corrected command finds the place free
     } else {
       result.status = RunStatus::failed;
@@ -252,16 +347,58 @@ RunResult Trainer::run() {
   }
   result.final = last_evaluation_;
   result.seconds = seconds();
-  write_summary(result);
+  write_summary(*folder_, config_, result, state_, model_->num_parameters());
   return result;
 }
 
 void Trainer::try_write_summary(const RunResult& result) const {
   try {
-    write_summary(result);
+    write_summary(*folder_, config_, result, state_, model_->num_parameters());
   } catch (const std::exception&) {
     // The error on its way says more: the disk is full, or the folder is gone.
   }
+}
+
+std::string Trainer::first_failure(std::int64_t step, double loss_scale) {
+  FirstFailure watcher(model_->named_parameters());
+  keep_buffers();
+  {
+    const WatchOps scope(watcher);
+    (void)gradients_of(step, loss_scale);
+  }
+  restore_buffers();
+  return watcher.failure() ? "; first in " + to_text(*watcher.failure()) : "";
+}
+
+void Trainer::diverge(RunResult& result, Failure failure, double loss_scale) {
+  failure.step = result.steps;
+  failure.guessing = guessing_ ? guessing_->loss : 0;
+  if (failure.kind == FailureKind::not_finite) {
+    failure.reason += first_failure(failure.step - 1, loss_scale);
+  }
+  failure.reason = fmt::format("step {}: {}", failure.step, failure.reason);
+  result.status = RunStatus::diverged;
+  result.reason = failure.reason;
+  try {
+    write_failure(*folder_, failure, kept_, resolved_);
+  } catch (const std::exception& e) {
+    progress_->note(fmt::format("warning: nothing is kept for a replay: {}", e.what()));
+  }
+}
+
+void Trainer::note_step(std::int64_t step, const StepResult& now) {
+  state_.samples += now.samples;
+  record(step, now);
+  progress_->update(step, now.loss, now.lr);
+  state_.skipped_in_a_row = now.finite() ? 0 : state_.skipped_in_a_row + 1;
+  state_.loss_spikes.add(now.loss);
+  state_.norm_spikes.add(now.clipped.norm);
+  state_.recent.push_back(now.loss);
+  if (state_.recent.size() > kRecent) state_.recent.erase(state_.recent.begin());
+  if (now.finite()) return;
+  ++state_.skipped;
+  progress_->note(
+      fmt::format("{}  step {}: {}; the update was left out", config_.name, step, now.fault()));
 }
 
 void Trainer::train_steps(RunResult& result) {
@@ -272,47 +409,26 @@ void Trainer::train_steps(RunResult& result) {
   // Without eval_every: after every epoch, or at the end of a run in steps.
   const std::optional<std::int64_t> eval_every =
       train.eval_every || !train.epochs ? train.eval_every : total_steps_ / *train.epochs;
+  const bool stops = train.on_divergence == OnDivergence::stop;
   std::int64_t step = state_.step;
   if (!state_.recent.empty()) result.final_loss = state_.recent.back();
   bool saved = false;
-  // Weights from a file are in no configuration: a resume must find them.
-  if (step == 0 && !options_.init.empty()) checkpoint(0);
+  double loss_scale = scaler_.scale();
   if (step == 0 && options_.init.empty()) profile_model();
   if (step == 0 && train.probe_every) probe_now(0);
   while (step < total_steps_ && !stops_early()) {
-    const Step now = train_step(step);
+    if (kept_.is_due(step, state_)) kept_.keep(state_at(step), learner());
+    const StepResult now = train_step(step);
+    loss_scale = now.loss_scale;
     ++step;
     result.steps = step;
-    state_.samples += now.samples;
     result.final_loss = now.loss;
-    record(step, now);
-    progress_->update(step, now.loss, now.lr);
-    const bool finite = std::isfinite(now.loss) && now.clipped.finite;
-    state_.skipped_in_a_row = finite ? 0 : state_.skipped_in_a_row + 1;
-    if (!finite) {
-      ++state_.skipped;
-      const std::string what =
-          std::isfinite(now.loss)
-              ? fmt::format("the gradient of {} is not finite", now.clipped.parameter)
-              : fmt::format("the loss is {}", now.loss);
-      progress_->note(
-          fmt::format("{}  step {}: {}; the update was left out", config_.name, step, what));
-      if (train.on_divergence == OnDivergence::stop &&
-          state_.skipped_in_a_row > train.max_skipped) {
-        result.status = RunStatus::diverged;
-        result.reason = fmt::format("step {}: {}", step, what);
-        break;
-      }
-    }
-    state_.recent.push_back(now.loss);
-    if (state_.recent.size() > kRecent) state_.recent.erase(state_.recent.begin());
-    if (train.guessing_after && step >= *train.guessing_after && at_guessing_level()) {
-      result.status = RunStatus::diverged;
-      result.reason =
-          fmt::format("step {}: the loss sits at the level of guessing, ln {} = {:.3f}", step,
-                      data_->spec().classes, std::log(static_cast<double>(data_->spec().classes)));
+    note_step(step, now);
+    if (stops && state_.skipped_in_a_row > train.max_skipped) {
+      diverge(result, {.kind = FailureKind::not_finite, .reason = now.fault()}, loss_scale);
       break;
     }
+    if (stops && at_guessing_level(step)) break;
     if (every(train.probe_every, step)) probe_now(step);
     const bool evaluated = every(eval_every, step) || step == total_steps_;
     if (evaluated) evaluate_now(step);
@@ -324,50 +440,28 @@ void Trainer::train_steps(RunResult& result) {
     }
   }
   // A run that is resumed at its end has not evaluated yet.
-  if (result.status == RunStatus::completed && !last_evaluation_) evaluate_now(step);
+  const bool stuck = at_guessing_level(step);
+  if (result.status == RunStatus::completed && !stuck && !last_evaluation_) evaluate_now(step);
   // While a loss scale finds its value, steps are left out without anything being wrong.
   const std::int64_t harmless = scaler_.is_dynamic() ? train.max_skipped : 0;
   if (result.status == RunStatus::completed && state_.skipped_in_a_row > harmless) {
-    result.status = RunStatus::diverged;
-    result.reason = fmt::format(
-        "step {}: the last {} updates were left out, since loss or gradient "
-        "was not finite",
-        step, state_.skipped_in_a_row);
+    diverge(result,
+            {.kind = FailureKind::not_finite,
+             .reason = fmt::format("the last {} updates were left out, since loss or gradient was "
+                                   "not finite",
+                                   state_.skipped_in_a_row)},
+            loss_scale);
+  } else if (result.status == RunStatus::completed && stuck) {
+    diverge(result,
+            {.kind = FailureKind::guessing,
+             .reason = "the loss sits at the level of guessing, " + guessing_->name},
+            loss_scale);
   }
   if (result.status == RunStatus::interrupted) {
     checkpoint(step, Save::always);
   } else if (result.status != RunStatus::diverged && !saved) {
     checkpoint(step);
   }
-}
-
-void Trainer::write_summary(const RunResult& result) const {
-  Json j;
-  j["status"] = name_of(result.status);
-  j["steps"] = result.steps;
-  Json final_values;
-  final_values["train_loss"] = json_number(result.final_loss);
-  if (result.final) {
-    final_values["split"] = name_of(result.final->part);
-    final_values["loss"] = json_number(result.final->loss);
-    if (result.final->accuracy) final_values["accuracy"] = json_number(*result.final->accuracy);
-    if (result.final->exact) final_values["exact"] = json_number(*result.final->exact);
-  }
-  j["final"] = final_values;
-  Json best;
-  if (state_.best) {
-    best["step"] = state_.best_step;
-    best[config_.train.best == BestBy::accuracy ? "accuracy" : "loss"] = json_number(*state_.best);
-  }
-  j["best"] = best;
-  if (!result.reason.empty()) j["reason"] = result.reason;
-  j["skipped"] = state_.skipped;
-  j["parameters"] = model_->num_parameters();
-  j["seconds"] = result.seconds;
-  j["peak_bytes"] = memory_stats().peak_bytes;
-  j["versions"] = versions_json();
-  j["host"] = host_json();
-  write_file(folder_->summary_path(), j.dump(2) + "\n");
 }
 
 }  // namespace norma

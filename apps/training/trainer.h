@@ -2,6 +2,7 @@
 // backward, clip, update, record} -> metrics.jsonl, checkpoints, summary.json.
 #pragma once
 
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,10 +10,13 @@
 #include "apps/data/data_sets.h"
 #include "apps/training/checkpoint.h"
 #include "apps/training/evaluation.h"
+#include "apps/training/failure.h"
+#include "apps/training/guessing.h"
 #include "apps/training/logit_watch.h"
 #include "apps/training/progress.h"
 #include "apps/training/run_config.h"
 #include "apps/training/run_folder.h"
+#include "apps/training/run_result.h"
 #include "models/models.h"
 #include "optim/clipping.h"
 #include "optim/ema.h"
@@ -21,23 +25,32 @@
 
 namespace norma {
 
+// A step of another run to go on from.
+struct ForkPoint {
+  std::string run;  // its folder
+  std::int64_t step = 0;
+};
+
 struct TrainOptions {
   std::string out = {};  // folder of the run; empty: runs/<name>
   bool resume = false;
   std::string init = {};  // weights to start from, a safetensors file
   bool quiet = false;
+  std::optional<ForkPoint> fork = std::nullopt;
+  bool dry = false;  // no folder, and nothing is written: for start_at() and train_step() alone
 };
 
-enum class RunStatus { completed, diverged, interrupted, failed };
-[[nodiscard]] std::string_view name_of(RunStatus status);
-
-struct RunResult {
-  RunStatus status = RunStatus::completed;
-  std::int64_t steps = 0;
-  double final_loss = 0;  // of the last step's batch
-  double seconds = 0;
-  std::optional<Evaluation> final;  // on the last evaluation's part
-  std::string reason;               // of a run that diverged
+// What a step gives.
+struct StepResult {
+  double loss = 0;
+  double lr = 0;
+  double loss_scale = 1;
+  double largest_logit = 0;  // of the attention weights; with optimizer.qk_clip
+  Clipped clipped;
+  std::int64_t samples = 0;
+  [[nodiscard]] bool finite() const { return std::isfinite(loss) && clipped.finite; }
+  // What is not finite.
+  [[nodiscard]] std::string fault() const;
 };
 
 // Asks the running training to finish its step, save and stop. Safe in a signal handler.
@@ -57,19 +70,22 @@ class Trainer {
   [[nodiscard]] Model& model() { return *model_; }
   [[nodiscard]] const DataSet& data() const { return *data_; }
 
- private:
-  struct Step {
-    double loss = 0;
-    double lr = 0;
-    double loss_scale = 1;
-    double largest_logit = 0;  // of the attention weights; with optimizer.qk_clip
-    Clipped clipped;
-    std::int64_t samples = 0;
-  };
-  [[nodiscard]] Step train_step(std::int64_t step);
-  // Lets the model set what the first batch tells; weights from a file have it already.
+  // One optimizer step: number step + 1 of the run. If loss or gradient is not finite, nothing
+  // changes, running statistics included.
+  StepResult train_step(std::int64_t step);
+  // Goes on from a checkpoint, in this run's precision. Throws Error if it does not fit.
+  void start_at(const Checkpoint& checkpoint);
+  // Lets the model set what the first batch tells, at the start of a run with fresh weights.
   void profile_model();
-  void record(std::int64_t step, const Step& result);
+
+ private:
+  // Forward and backward of one step, and the clipping; updates nothing but running statistics.
+  [[nodiscard]] StepResult gradients_of(std::int64_t step, double loss_scale);
+  void keep_buffers();
+  void restore_buffers();
+  void record(std::int64_t step, const StepResult& result);
+  // Counts the step, records it and says if it was left out.
+  void note_step(std::int64_t step, const StepResult& result);
   // Sets last_evaluation_; writes it down once a step, however often a run is resumed there.
   void evaluate_now(std::int64_t step);
   // Writes down what a probe finds after that step; 0: before the first one.
@@ -77,14 +93,20 @@ class Trainer {
   // An interrupted run is saved whatever `keep` says.
   enum class Save { as_configured, always };
   void checkpoint(std::int64_t step, Save save = Save::as_configured);
+  // state_ as it is after `step` steps, with the parts that others hold.
+  [[nodiscard]] TrainState state_at(std::int64_t step) const;
   // The loop; fills `result` as it goes.
   void train_steps(RunResult& result);
+  // Ends the run: says why, with the first op that went wrong, and keeps what a replay needs.
+  void diverge(RunResult& result, Failure failure, double loss_scale);
+  [[nodiscard]] std::string first_failure(std::int64_t step, double loss_scale);
   void try_write_summary(const RunResult& result) const;
+  void open_folder();
   void resume_from_checkpoint();
+  void fork_from(const ForkPoint& point);
   [[nodiscard]] Learner learner() { return {*model_, *optimizer_, ema_.get()}; }
-  [[nodiscard]] bool at_guessing_level() const;
+  [[nodiscard]] bool at_guessing_level(std::int64_t step) const;
   [[nodiscard]] bool stops_early() const;
-  void write_summary(const RunResult& result) const;
   [[nodiscard]] double seconds() const { return state_.seconds + progress_->seconds(); }
 
   RunConfig config_;
@@ -104,6 +126,11 @@ class Trainer {
   std::unique_ptr<MetricsLog> metrics_;
   std::unique_ptr<Progress> progress_;
   TrainState state_;
+  KeptState kept_;
+  Json lineage_;                           // of a fork or of given weights; else null
+  std::optional<GuessingLevel> guessing_;  // with train.guessing_after
+  std::vector<NamedTensor> buffers_;       // the model's; share memory with it
+  std::vector<Tensor> buffers_before_;     // their values before the step
   std::optional<Evaluation> last_evaluation_;
   static constexpr std::size_t kRecent = 10;  // losses that at_guessing_level() looks at
 };

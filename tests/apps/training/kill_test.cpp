@@ -37,7 +37,8 @@ Json lively_config() {
     "optimizer": {"type": "adamw", "lr": 0.01},
     "schedule": {"type": "cosine", "warmup_steps": 5},
     "train": {"epochs": 20, "batch": 6, "accumulate": 2, "clip_norm": 1, "log_every": 1,
-              "checkpoint_every": 1, "keep": 2, "best": "accuracy", "early_stop": 4}})");
+              "checkpoint_every": 1, "keep": 2, "best": "accuracy", "early_stop": 12,
+              "ema": 0.9, "precision": "f16"}})");
 }
 
 struct Started {
@@ -81,8 +82,11 @@ std::string outcome(const std::string& run) {
   const std::int64_t last = RunFolder(run).checkpoint_steps().back();
   Json summary = Json::parse(bytes(run + "/summary.json"));
   for (const char* key : {"seconds", "peak_bytes", "host"}) summary.erase(key);
-  return records(run) + summary.dump() + weights(run, last) +
-         bytes(step_folder(run, last) + "/optimizer.safetensors");
+  std::string all = records(run) + summary.dump();
+  for (const char* file : {"model", "optimizer", "ema", "series"}) {
+    all += bytes(step_folder(run, last) + "/" + file + ".safetensors");
+  }
+  return all;
 }
 
 void kill_and_resume(int kills) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "apps/training/build.h"
 #include "apps/training/trainer.h"
 #include "core/file.h"
 #include "tests/support/catch.h"

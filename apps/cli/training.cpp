@@ -1,0 +1,51 @@
+#include "apps/cli/training.h"
+
+namespace norma::cli {
+namespace {
+
+// What does not fit together is a wrong configuration, whoever finds it.
+std::unique_ptr<Trainer> make_trainer(const RunConfig& config, const TrainOptions& options) {
+  try {
+    return std::make_unique<Trainer>(config, options);
+  } catch (const config::ConfigError&) {
+    throw;
+  } catch (const Error& e) {
+    throw UsageError(e.what());
+  }
+}
+
+}  // namespace
+
+Status train_and_report(const RunConfig& config, const TrainOptions& options) {
+  const std::unique_ptr<Trainer> trainer = make_trainer(config, options);
+  const std::string& folder = trainer->folder().path();
+  if (const std::string usual = "runs/" + config.name;
+      options.out.empty() && !options.resume && folder != usual) {
+    fmt::print(stderr, "{} is taken by another run; this one goes to {}\n", usual, folder);
+  }
+  stop_on_signals();
+  const RunResult result = trainer->run();
+  std::string line = fmt::format("{}: {} after {} steps in {}, training loss {:.4f}", folder,
+                                 name_of(result.status), result.steps,
+                                 duration_text(result.seconds), result.final_loss);
+  if (result.final) {
+    line += fmt::format(", {} loss {:.4f}", name_of(result.final->part), result.final->loss);
+    line += shares_text(*result.final, ", ");
+  }
+  fmt::print("{}\n", line);
+  if (result.status == RunStatus::diverged) {
+    fmt::print(stderr,
+               "diverged at {}\n`norma replay {}` tells whether it is the dynamics or rounding; "
+               "try a lower optimizer.lr, a longer warm-up or train.clip_norm\n",
+               result.reason, folder);
+    return kDiverged;
+  }
+  if (result.status == RunStatus::interrupted) {
+    fmt::print(stderr, "saved; go on with: norma train {}/config.json --out {} --resume\n", folder,
+               folder);
+    return kInterrupted;
+  }
+  return kDone;
+}
+
+}  // namespace norma::cli

@@ -1,0 +1,25 @@
+// The loss of a network that has learned nothing but how often each answer comes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "apps/data/data_set.h"
+#include "layers/losses.h"
+
+namespace norma {
+
+struct GuessingLevel {
+  double loss = 0;
+  std::string name;  // "ln 16 = 2.773", or "the entropy of the targets, 2.541 (ln 65 = 4.174)"
+};
+
+// The entropy in nats of how often each class stands among the targets of the first batches; with
+// label smoothing, of the smoothed shares. Where that is as good as ln V, it is called ln V.
+// Nothing where the loss is not cross_entropy.
+[[nodiscard]] std::optional<GuessingLevel> guessing_level(const DataSet& data,
+                                                          const LossConfig& loss,
+                                                          std::int64_t batch_size);
+
+}  // namespace norma
