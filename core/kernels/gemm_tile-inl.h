@@ -28,6 +28,8 @@ inline constexpr int kBlockRows = 4;
 inline constexpr int kPanelVectors = 2;
 // Rows of a packed panel: 32 columns of f32 are 32 KiB, which stay in the first-level cache.
 inline constexpr std::int64_t kPanelDepth = 256;
+// An operand of at most so many bytes stays in the second-level cache.
+inline constexpr std::int64_t kNearBytes = 512 * 1024;
 template <class T>
 inline constexpr std::int64_t kPanelCols = kPanelVectors* static_cast<std::int64_t>(HWY_LANES(T));
 
@@ -142,14 +144,32 @@ HWY_INLINE void block(const T* HWY_RESTRICT a, std::int64_t lda, const T* HWY_RE
   }
 }
 
+// Asks for the panel that comes next, a part with every block of rows: `rows` rows of memory, `ld`
+// apart, of `length` elements. They lie too far apart for the hardware to foresee them.
+template <class T>
+struct NextPanel {
+  const T* data = nullptr;
+  std::int64_t ld = 0, rows = 0, length = 0;
+
+  HWY_INLINE void fetch(std::int64_t part, std::int64_t parts) const {
+    constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
+    for (std::int64_t r = part * rows / parts; r < (part + 1) * rows / parts; ++r) {
+      for (std::int64_t k = 0; k < length; k += kLine) __builtin_prefetch(data + r * ld + k, 0, 2);
+    }
+  }
+};
+
 // All rows of a tile against one panel: block() over the rows.
 template <int kVectors, bool kTransposed, class T>
-HWY_INLINE void rows_by_panel(std::int64_t rows, const T* a, std::int64_t lda, const T* b,
-                              std::int64_t ldb, std::int64_t depth, T alpha, T beta, const T* bias,
-                              T* c, std::int64_t ldc, std::int64_t cols) {
+HWY_INLINE void rows_by_panel(const NextPanel<T>& next, std::int64_t rows, const T* a,
+                              std::int64_t lda, const T* b, std::int64_t ldb, std::int64_t depth,
+                              T alpha, T beta, const T* bias, T* c, std::int64_t ldc,
+                              std::int64_t cols) {
   const std::int64_t step = kTransposed ? 1 : lda;
   std::int64_t i = 0;
+  const std::int64_t blocks = rows / kBlockRows;
   for (; i + kBlockRows <= rows; i += kBlockRows) {
+    if (next.rows > 0) next.fetch(i / kBlockRows, blocks);
     block<kBlockRows, kVectors, kTransposed>(a + i * step, lda, b, ldb, depth, alpha, beta, bias,
                                              c + i * ldc, ldc, cols);
   }
@@ -179,6 +199,8 @@ HWY_INLINE void tile_product(const Product& p, T alpha, const T* a, const T* b, 
   const std::int64_t depth = (p.k + parts - 1) / parts;
   // A few rows do not pay for packing; rows of B that lie far apart evict each other.
   const bool direct = !p.transpose_b && p.m <= 128 && p.ldb < 1024;
+  // What the second-level cache holds anyway needs no asking.
+  const bool far = p.n * p.k * static_cast<std::int64_t>(sizeof(T)) > kNearBytes;
   for (std::int64_t part = 0; part < parts; ++part) {
     const std::int64_t k0 = part * depth;
     const std::int64_t kc = std::min(depth, p.k - k0);
@@ -194,8 +216,14 @@ HWY_INLINE void tile_product(const Product& p, T alpha, const T* a, const T* b, 
         rows = panel;
         ldb = kCols;
       }
+      NextPanel<T> next;
+      if (far && j + kCols < p.n) {
+        const std::int64_t coming = std::min(kCols, p.n - j - kCols);
+        next = p.transpose_b ? NextPanel<T>{b + (j + kCols) * p.ldb + k0, p.ldb, coming, kc}
+                             : NextPanel<T>{b + k0 * p.ldb + j + kCols, p.ldb, kc, coming};
+      }
       const auto run = [&]<int kVectors, bool kTransposed>() {
-        rows_by_panel<kVectors, kTransposed>(p.m, from, p.lda, rows, ldb, kc, alpha, keep,
+        rows_by_panel<kVectors, kTransposed>(next, p.m, from, p.lda, rows, ldb, kc, alpha, keep,
                                              bias && last ? bias + j : nullptr, c + j, p.ldc, cols);
       };
       if (cols > kCols / 2) {
