@@ -53,7 +53,11 @@ void run_chunks(std::int64_t chunks, void (*body)(void*, std::int64_t), void* co
   std::exception_ptr error;
   std::atomic<bool> failed{false};
 #ifdef _OPENMP
-  const int threads = static_cast<int>(std::min<std::int64_t>(num_threads(), chunks));
+  // Note [More threads than cores]. They would wait for each other: a loop over small chunks then
+  // takes several times as long. So no more run than there are cores; the chunks are the same.
+  static const int cores = std::max(1, omp_get_num_procs());
+  const int threads =
+      static_cast<int>(std::min<std::int64_t>(std::min(num_threads(), cores), chunks));
 #pragma omp parallel num_threads(threads) if (threads > 1)
   {
     const bool outer = t_in_parallel;

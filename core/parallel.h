@@ -13,7 +13,7 @@ namespace norma {
 
 // Threads that parallel_for uses; at least 1.
 [[nodiscard]] int num_threads();
-// Sets it for the whole process. Throws Error below 1. More than the cores is allowed.
+// Sets it for the whole process. Throws Error below 1. Above the cores: no more run at a time.
 void set_num_threads(int n);
 // True iff the program was built with OpenMP; without it every loop runs on the calling thread.
 [[nodiscard]] bool has_threads();
