@@ -183,7 +183,7 @@ TEST_CASE("safetensors: what is no safetensors file is named as such") {
                  "header: nested too deeply"));
   CHECK(contains(error_of([&] { (void)SafetensorsFile(folder / "nowhere"); }),
                  "No such file or directory"));
-  CHECK(contains(error_of([&] { (void)SafetensorsFile(folder.path()); }), "Is a directory"));
+  CHECK(contains(error_of([&] { (void)SafetensorsFile(folder.path()); }), "it is a folder"));
 }
 
 TEST_CASE("safetensors: a header that contradicts itself or the file is refused") {
