@@ -89,7 +89,7 @@ void RunConfig::check(Problems& problems, const std::string& path) const {
     problems.add(join(path, "name"), "names a folder, so it must have no slash; got \"{}\"", name);
   }
   if (!model.get_if<SequentialConfig>() && !tokens) {
-    problems.add(join(path, "model.type"), "a {} reads ids; data of type {} are numbers",
+    problems.add(join(path, "model.type"), "a {} model reads ids; data of type {} are numbers",
                  model.type(), data.type());
   }
   if (train.epochs && is_endless(data)) {

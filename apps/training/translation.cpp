@@ -18,10 +18,13 @@ std::vector<std::int64_t> translate(Model& model, const DataSpec& data,
   model.eval();
   Forward pass;
   pass.source = Tensor::from_ids(Shape{1, used}, source);
+  Cache cache;
+  if (model.continues() != Continues::no) pass.cache = &cache;
   std::vector<std::int64_t> ids = {data.edge};
   while (static_cast<std::int64_t>(ids.size()) <= data.input[0]) {
-    const auto length = static_cast<std::int64_t>(ids.size());
-    const Tensor logits = model.forward(Tensor::from_ids(Shape{1, length}, ids), pass);
+    const auto unread = std::span(ids).subspan(static_cast<std::size_t>(cache.length));
+    const Shape shape{1, static_cast<std::int64_t>(unread.size())};
+    const Tensor logits = model.forward(Tensor::from_ids(shape, unread), pass);
     const std::int64_t next = argmax(logits, -1).to_ids().back();
     if (next == data.edge) break;
     ids.push_back(next);

@@ -94,7 +94,7 @@ TEST_CASE("the sections must agree") {
   CHECK(error_with({"train={\"epochs\": 1}", "data.limit=100"}).empty());
   CHECK(test::contains(error_with({"train={}"}), "got neither"));
   CHECK(test::contains(error_with({"data=fashion_mnist"}),
-                       "model.type: a transformer reads ids; data of type fashion_mnist"));
+                       "model.type: a transformer model reads ids; data of type fashion_mnist"));
   CHECK(test::contains(
       error_with({"data=fashion_mnist", "model={\"type\":\"sequential\",\"layers\":[\"flatten\"]}",
                   "schedule={\"type\":\"cosine\",\"warmup_tokens\":100}"}),
