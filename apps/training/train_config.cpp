@@ -72,8 +72,9 @@ void TrainConfig::check(Problems& problems, const std::string& path) const {
                  "has no use in f32 and f64; leave it out, or set precision to f16 or bf16");
   }
   if (half_type(precision) && probe_sharpness) {
-    problems.add(join(path, "probe_sharpness"),
-                 "second derivatives need f32 or f64; leave it out, or set precision to one of them");
+    problems.add(
+        join(path, "probe_sharpness"),
+        "second derivatives need f32 or f64; leave it out, or set precision to one of them");
   }
 }
 
