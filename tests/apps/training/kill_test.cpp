@@ -84,7 +84,7 @@ std::string outcome(const std::string& run) {
   for (const char* key : {"seconds", "peak_bytes", "host"}) summary.erase(key);
   std::string all = records(run) + summary.dump();
   for (const char* file : {"model", "optimizer", "ema", "series"}) {
-    all += bytes(step_folder(run, last) + "/" + file + ".safetensors");
+    all += checksum_of_file(step_folder(run, last) + "/" + file + ".safetensors") + "\n";
   }
   return all;
 }
