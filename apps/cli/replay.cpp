@@ -30,11 +30,13 @@ Status replay_run(const std::string& folder) {
   fmt::print("In f64, from step {} on, {}.\n", result.from_step,
              result.fails_again ? "it fails as well" : "it does not fail");
   fmt::print("{}.\n", result.what);
-  fmt::print("{}\n", result.fails_again
-                         ? "It is the dynamics: lower optimizer.lr, warm up longer, clip, or "
-                           "another norm or placement."
-                         : "It is rounding, or the range of the run's precision: train.precision "
-                           "f32 or f64, or smaller values (norms, scales).");
+  fmt::print("{}\n",
+             !result.fails_again
+                 ? "It is rounding, or the range of the run's precision: train.precision f32 or "
+                   "f64, or smaller values (norms, scales)."
+             : stuck ? "It is the dynamics: another rate or warm-up, norm, placement or start."
+                     : "It is the dynamics: lower optimizer.lr, warm up longer, clip, or another "
+                       "norm or placement.");
   return kDone;
 }
 

@@ -425,7 +425,11 @@ void Trainer::train_steps(RunResult& result) {
     result.final_loss = now.loss;
     note_step(step, now);
     if (stops && state_.skipped_in_a_row > train.max_skipped) {
-      diverge(result, {.kind = FailureKind::not_finite, .reason = now.fault()}, loss_scale);
+      std::string why = now.fault();
+      if (const auto before = state_.skipped_in_a_row - 1; before > 0) {
+        why += fmt::format(", after {} steps that were left out", before);
+      }
+      diverge(result, {.kind = FailureKind::not_finite, .reason = why}, loss_scale);
       break;
     }
     if (stops && at_guessing_level(step)) break;
