@@ -62,6 +62,12 @@ bool should_record(std::span<const Tensor> inputs) {
          });
 }
 
+// The node that computes x again where it is asked for; null if x must be kept.
+Node* recomputable(const Tensor& x) {
+  Node* made = x.impl()->node.get();
+  return made && made->recomputable && !made->released ? made : nullptr;
+}
+
 // Note [Saved halves]. An op on half types computes in f32: it widens its inputs, and what it saves
 // would be those f32 copies, twice the size of what they were made from. Widening loses nothing, so
 // the node keeps the half tensor in the place of its copy, and saved() widens it again.
@@ -70,11 +76,14 @@ Saved save(const Tensor& x) {
   const TensorImpl& impl = *x.impl();
   const bool same_values = impl.narrow.defined() && impl.narrow_version == x.version();
   if (!same_values || impl.requires_grad) return {x, x.version()};
-  return {.tensor = impl.narrow.detach(),
-          .version = impl.narrow.version(),
-          .widen = true,
-          .made_by = impl.node,
-          .made_output = impl.output};
+  Saved half{.widen = true, .made_by = impl.node, .made_output = impl.output};
+  if (Node* made = recomputable(impl.narrow)) {
+    half.source = Source(Ref<Node>(made));
+  } else {
+    half.tensor = impl.narrow.detach();
+    half.version = impl.narrow.version();
+  }
+  return half;
 }
 
 Node* record_node(const OpInfo& op, std::span<Tensor> outputs, std::span<const Tensor> inputs,
@@ -90,8 +99,7 @@ Node* record_node(const OpInfo& op, std::span<Tensor> outputs, std::span<const T
   for (const Tensor& x : inputs) node->inputs.push_back(edge_to(x));
   node->saved.reserve(saved.size());
   for (const Tensor& x : saved) {
-    if (Node* made = x.defined() ? x.impl()->node.get() : nullptr;
-        made && made->recomputable && !made->released) {
+    if (Node* made = x.defined() ? recomputable(x) : nullptr) {
       node->saved.emplace_back().source = Source(Ref<Node>(made));
       continue;
     }
@@ -173,12 +181,19 @@ Tensor in_graph(const Tensor& x, Node* node, int output) {
   y.impl()->output = output;
   return y;
 }
+
+// What the op saved, from the half tensor that is kept for it.
+Tensor widened(const Tensor& half, const Saved& saved) {
+  const Tensor wide = to(half.detach(), DType::f32);
+  return saved.made_by ? in_graph(wide, saved.made_by.get(), saved.made_output) : wide;
+}
 }  // namespace
 
 Tensor BackwardContext::saved(int index) const {
   const Saved& s = node_.saved[static_cast<std::size_t>(index)];
   if (Node* source = s.source.node()) {
     const Tensor x = engine_.recomputed(*source);
+    if (s.widen) return widened(x, s);
     return create_graph_ ? in_graph(x, source, 0) : x;
   }
   if (!s.tensor.defined()) return {};
@@ -190,11 +205,7 @@ Tensor BackwardContext::saved(int index) const {
   if (s.own_output >= 0 && create_graph_) {
     return in_graph(s.tensor, &node_, s.own_output);
   }
-  if (s.widen) {
-    const Tensor wide = to(s.tensor, DType::f32);
-    return s.made_by ? in_graph(wide, s.made_by.get(), s.made_output) : wide;
-  }
-  return s.tensor;
+  return s.widen ? widened(s.tensor, s) : s.tensor;
 }
 
 Tensor BackwardContext::saved_input(int input) const {

@@ -8,6 +8,7 @@
 #include "core/ops/indexing.h"
 #include "core/ops/linear.h"
 #include "core/ops/math.h"
+#include "core/ops/norm_rows.h"
 #include "core/ops/reduce.h"
 #include "core/storage.h"
 #include "tests/support/catch.h"
@@ -28,6 +29,20 @@ TEST_CASE("the graph keeps half tensors, not their f32 copies", "[half]") {
     backward(sum(to(y, DType::f32), {0, 1}));
     CHECK(x.grad().dtype() == half);
   }
+}
+
+TEST_CASE("the result of a norm is not kept in a half type either", "[half]") {
+  const Tensor w = to(random_tensor(Shape{256, 256}, 2), DType::bf16).set_requires_grad();
+  const Tensor x = to(random_tensor(Shape{256, 256}, 1), DType::bf16).set_requires_grad();
+  const std::int64_t before = memory_stats().live_bytes;
+  const Tensor y = linear(rms_norm(x, {}), w);
+  CHECK(memory_stats().live_bytes - before <= 256 * 256 * 2 + 256 * 8 + 4096);  // y and statistics
+  backward(sum(to(y, DType::f32), {0, 1}));
+  // The same with the result kept: a leaf in its place.
+  const Tensor kept = rms_norm(x.detach(), {}).set_requires_grad();
+  const Tensor v = w.detach().set_requires_grad();
+  backward(sum(to(linear(kept, v), DType::f32), {0, 1}));
+  CHECK(same_bits(w.grad(), v.grad()));
 }
 
 TEST_CASE("a widened tensor that was changed is kept as it is", "[half]") {
