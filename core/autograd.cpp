@@ -76,7 +76,10 @@ Saved save(const Tensor& x) {
   const TensorImpl& impl = *x.impl();
   const bool same_values = impl.narrow.defined() && impl.narrow_version == x.version();
   if (!same_values || impl.requires_grad) return {x, x.version()};
-  Saved half{.widen = true, .made_by = impl.node, .made_output = impl.output};
+  Saved half;
+  half.widen = true;
+  half.made_by = impl.node;
+  half.made_output = impl.output;
   if (Node* made = recomputable(impl.narrow)) {
     half.source = Source(Ref<Node>(made));
   } else {
