@@ -21,12 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// A folder in memory where the system has one: forcing files to a disk takes most of such a run.
-std::string fast_folder() {
-  const char* memory = "/dev/shm";
-  return ::access(memory, W_OK) == 0 ? memory : fs::temp_directory_path().string();
-}
-
 // Everything that carries state from one step to the next.
 Json lively_config() {
   return Json::parse(R"({"name": "t", "seed": 3,
@@ -90,7 +84,7 @@ std::string outcome(const std::string& run) {
 }
 
 void kill_and_resume(int kills) {
-  const TemporaryFolder folder(fast_folder());
+  const TemporaryFolder folder;
   write_file(folder / "config.json", lively_config().dump());
   const Clock::time_point begin = Clock::now();
   REQUIRE(wait_for(start(folder.path())) == 0);
@@ -136,7 +130,7 @@ TEST_CASE("killed at 100 random moments and resumed, runs end in the same bits",
 TEST_CASE(
     "on a full disk a run stops, and goes on when there is space (lightgbm-org/LightGBM#7334)",
     "[training]") {
-  const TemporaryFolder folder(fast_folder());
+  const TemporaryFolder folder;
   Json config = lively_config();
   config["train"].erase("early_stop");
   config["train"]["checkpoint_every"] = 20;
