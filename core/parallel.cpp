@@ -1,7 +1,10 @@
 #include "core/parallel.h"
 
 #include <atomic>
+#include <condition_variable>
 #include <exception>
+#include <mutex>
+#include <thread>
 
 #include "core/error.h"
 
@@ -47,36 +50,172 @@ bool has_threads() {
 
 bool in_parallel() { return t_in_parallel; }
 
+namespace {
+
+using Body = void (*)(void* context, std::int64_t chunk);
+
+// Marks the calling thread as inside of a loop.
+class Inside {
+ public:
+  Inside() { t_in_parallel = true; }
+  ~Inside() { t_in_parallel = before_; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  bool before_ = t_in_parallel;
+};
+
+void run_alone(std::int64_t chunks, Body body, void* context) {
+  const Inside inside;
+  for (std::int64_t c = 0; c < chunks; ++c) body(context, c);
+}
+
+#ifdef _OPENMP
+
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+// Note [Helpers]. OpenMP says how many threads there are; the loops run on threads of our own,
+// since a loop of OpenMP ends when *all* its threads have come by. A step of a deep network has
+// some thousand loops of a few microseconds. Beside another program, a thread that waits for a core
+// then holds up every one of them: with ten programs on two cores a step took 10 to 20 s in the
+// place of 40 ms, and takes 2 to 3 s now. Here a loop ends when its chunks are done. Whoever comes
+// first takes them, and a helper that comes late finds none left.
+//
+// A job is its number and how many chunks are left, in one word: a chunk is taken by counting that
+// word down. That succeeds only while the job has chunks left, and until those are done the caller
+// does not touch what else describes the job; so a late helper cannot mix two jobs up. Between jobs
+// a helper looks for work for some microseconds, then sleeps: waiting threads must not take the
+// core of a working one. There are never more threads than cores; they would only wait for each
+// other.
+class Helpers {
+ public:
+  // Never destroyed: its threads end with the process.
+  static Helpers& get() {
+    static Helpers* helpers = new Helpers;
+    return *helpers;
+  }
+
+  void run(std::int64_t chunks, Body body, void* context) {
+    const std::unique_lock busy(caller_, std::try_to_lock);
+    const int helpers = static_cast<int>(std::min<std::int64_t>(threads_to_use(), chunks)) - 1;
+    if (!busy || helpers < 1) return run_alone(chunks, body, context);
+    for (; started_ < helpers; ++started_) {
+      std::thread([this, index = started_] { serve(index); }).detach();
+    }
+    body_.store(body, std::memory_order_relaxed);
+    context_.store(context, std::memory_order_relaxed);
+    chunks_.store(chunks, std::memory_order_relaxed);
+    helpers_.store(helpers, std::memory_order_relaxed);
+    done_.store(0, std::memory_order_relaxed);
+    failed_.store(false, std::memory_order_relaxed);
+    const std::uint64_t job = ++jobs_ << kShift | static_cast<std::uint64_t>(chunks);
+    left_.store(job);
+    if (sleeping_.load() > 0) {
+      const std::lock_guard lock(sleep_);
+      wake_.notify_all();
+    }
+    {
+      const Inside inside;
+      take_chunks(job);
+    }
+    for (int i = 0; done_.load(std::memory_order_acquire) != chunks; ++i) {
+      i < kLooks ? pause() : std::this_thread::yield();
+    }
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  }
+
+ private:
+  static constexpr int kShift = 32;
+  static constexpr std::uint64_t kLeft = (std::uint64_t{1} << kShift) - 1;
+  static constexpr int kLooks = 4000;  // 50 us
+  static constexpr int kPatience = 25 * kLooks;
+
+  static int threads_to_use() {
+    static const int cores = std::max(1, omp_get_num_procs());
+    return std::min(num_threads(), cores);
+  }
+
+  // Takes chunks of the job that `left` names until none is left.
+  void take_chunks(std::uint64_t left) {
+    const Body body = body_.load(std::memory_order_relaxed);
+    void* const context = context_.load(std::memory_order_relaxed);
+    const std::int64_t chunks = chunks_.load(std::memory_order_relaxed);
+    const std::uint64_t job = left >> kShift;
+    while (left >> kShift == job && (left & kLeft) > 0) {
+      if (!left_.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel,
+                                       std::memory_order_acquire)) {
+        continue;
+      }
+      run_chunk(body, context, chunks - static_cast<std::int64_t>(left & kLeft));
+      done_.fetch_add(1, std::memory_order_release);
+      left = left_.load(std::memory_order_acquire);
+    }
+  }
+
+  void run_chunk(Body body, void* context, std::int64_t chunk) {
+    if (failed_.load(std::memory_order_relaxed)) return;
+    try {
+      body(context, chunk);
+    } catch (...) {
+      if (!failed_.exchange(true)) error_ = std::current_exception();
+    }
+  }
+
+  void serve(int index) {
+    const Inside inside;
+    std::uint64_t seen = 0;
+    for (int looks = 0;; ++looks) {
+      const std::uint64_t left = left_.load(std::memory_order_acquire);
+      if (left >> kShift != seen) {
+        seen = left >> kShift;
+        looks = 0;
+        if (index < helpers_.load(std::memory_order_relaxed)) take_chunks(left);
+      } else if (looks < kLooks) {
+        pause();
+      } else {
+        std::unique_lock lock(sleep_);
+        sleeping_.fetch_add(1);
+        wake_.wait(lock, [&] { return left_.load() >> kShift != seen; });
+        sleeping_.fetch_sub(1);
+      }
+    }
+  }
+
+  std::mutex caller_;  // one loop at a time; others run on their callers' threads
+  int started_ = 0;
+  std::uint64_t jobs_ = 0;
+  std::exception_ptr error_;
+  std::atomic<bool> failed_{false};
+  std::atomic<Body> body_{nullptr};
+  std::atomic<void*> context_{nullptr};
+  std::atomic<std::int64_t> chunks_{0};
+  std::atomic<int> helpers_{0};
+  alignas(64) std::atomic<std::uint64_t> left_{0};
+  alignas(64) std::atomic<std::int64_t> done_{0};
+  alignas(64) std::atomic<int> sleeping_{0};
+  std::mutex sleep_;
+  std::condition_variable wake_;
+};
+
+#endif
+
+}  // namespace
+
 namespace detail {
 
 void run_chunks(std::int64_t chunks, void (*body)(void*, std::int64_t), void* context) {
-  std::exception_ptr error;
-  std::atomic<bool> failed{false};
 #ifdef _OPENMP
-  // Note [More threads than cores]. They would wait for each other: a loop over small chunks then
-  // takes several times as long. So no more run than there are cores; the chunks are the same.
-  static const int cores = std::max(1, omp_get_num_procs());
-  const int threads =
-      static_cast<int>(std::min<std::int64_t>(std::min(num_threads(), cores), chunks));
-#pragma omp parallel num_threads(threads) if (threads > 1)
-  {
-    const bool outer = t_in_parallel;
-    t_in_parallel = true;
-#pragma omp for schedule(dynamic, 1)
-    for (std::int64_t c = 0; c < chunks; ++c) {
-      if (failed.load(std::memory_order_relaxed)) continue;
-      try {
-        body(context, c);
-      } catch (...) {
-        if (!failed.exchange(true)) error = std::current_exception();
-      }
-    }
-    t_in_parallel = outer;
-  }
+  Helpers::get().run(chunks, body, context);
 #else
-  for (std::int64_t c = 0; c < chunks; ++c) body(context, c);
+  run_alone(chunks, body, context);
 #endif
-  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace detail
