@@ -19,7 +19,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <bool kMax, class D, class V>
 HWY_INLINE V better(D, V a, V b) {
   const auto wins = kMax ? hn::Gt(b, a) : hn::Lt(b, a);
-  return hn::IfThenElse(hn::Or(wins, hn::Ne(b, b)), b, a);
+  return hn::IfThenElse(hn::Or(wins, hn::IsNaN(b)), b, a);
 }
 template <bool kMax, class T>
 HWY_INLINE T better_scalar(T a, T b) {

@@ -179,22 +179,26 @@ TEST_CASE("max and min: equal elements share the gradient") {
 }
 
 TEST_CASE("max, min and argmax: NaN and infinities") {
-  for (std::size_t at : {0u, 5u, 36u, 39u}) {
-    std::vector<double> v(40, 1.0);
+  // Rows of fewer and of more than four vectors, with the NaN in the first ones and in the rest.
+  const auto [size, at] = GENERATE(table<std::int64_t, std::size_t>(
+      {{40, 0}, {40, 5}, {40, 36}, {40, 39}, {200, 3}, {200, 130}, {200, 190}, {200, 199}}));
+  {
+    const auto n = static_cast<std::size_t>(size);
+    std::vector<double> v(n, 1.0);
     v[at] = kNan;
-    const Tensor x = Tensor::from({40}, v);
+    const Tensor x = Tensor::from({size}, v);
     CHECK(std::isnan(max(x).item()));
     CHECK(std::isnan(min(x).item()));
     CHECK(argmax(x).item() == static_cast<double>(at));
-    CHECK(std::isnan(max(reshape(x, {40, 1}), {0}).item()));
-    const Tensor columns = Tensor::from({2, 40}, [&] {
+    CHECK(std::isnan(max(reshape(x, {size, 1}), {0}).item()));
+    const Tensor columns = Tensor::from({2, size}, [&] {
       auto w = v;
-      w.insert(w.end(), 40, 2.0);
+      w.insert(w.end(), n, 2.0);
       return w;
     }());
     const auto m = max(columns, {0}).to_vector();
     CHECK(std::isnan(m[at]));
-    CHECK(m[(at + 1) % 40] == 2.0);
+    CHECK(m[(at + 1) % n] == 2.0);
   }
   CHECK(max(Tensor::from({2}, {-kInf, -kInf})).item() == -kInf);
   CHECK(min(Tensor::from({2}, {kInf, 3})).item() == 3);
