@@ -3,25 +3,14 @@
 #include <array>
 #include <mutex>
 
+#include "core/sanitizer.h"
+
 namespace norma::detail {
 namespace {
 
 constexpr std::size_t kStep = 64;     // sizes of blocks are multiples of it
 constexpr std::size_t kClasses = 24;  // larger ones come from the system
 constexpr std::size_t kSlab = 64 * 1024;
-
-// Under AddressSanitizer every block comes from the system, so that it is watched.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kRecycle = false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-constexpr bool kRecycle = false;
-#else
-constexpr bool kRecycle = true;
-#endif
-#else
-constexpr bool kRecycle = true;
-#endif
 
 struct Block {
   Block* next;
@@ -80,7 +69,7 @@ void* refill(std::size_t c) {
 
 void* take_small(std::size_t bytes) {
   const std::size_t c = (bytes + kStep - 1) / kStep - 1;
-  if (!kRecycle || c >= kClasses) return ::operator new(bytes, std::align_val_t(kStep));
+  if (kAddressSanitizer || c >= kClasses) return ::operator new(bytes, std::align_val_t(kStep));
   Block* b = t_lists[c];
   if (!b) [[unlikely]]
     return refill(c);
@@ -90,7 +79,7 @@ void* take_small(std::size_t bytes) {
 
 void give_small(void* block, std::size_t bytes) {
   const std::size_t c = (bytes + kStep - 1) / kStep - 1;
-  if (!kRecycle || c >= kClasses) {
+  if (kAddressSanitizer || c >= kClasses) {
     ::operator delete(block, std::align_val_t(kStep));
     return;
   }

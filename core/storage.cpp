@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/sanitizer.h"
 
 namespace norma {
 namespace {
@@ -46,19 +47,6 @@ constexpr std::int64_t kPage = 4096;
 constexpr std::int64_t kHugePage = std::int64_t{1} << 21;
 constexpr std::int64_t kSpan = std::int64_t{1} << 25;
 constexpr std::int64_t kLargeBlock = std::int64_t{1} << 22;
-
-// Under AddressSanitizer every block comes from the system, so that it is watched.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kPooled = false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-constexpr bool kPooled = false;
-#else
-constexpr bool kPooled = true;
-#endif
-#else
-constexpr bool kPooled = true;
-#endif
 
 std::int64_t round_up(std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; }
 
@@ -99,7 +87,7 @@ Pool& pool() {
 
 // A new block; null where the system has no more. The pool must be locked.
 std::byte* from_system(Pool& p, std::int64_t bytes) {
-  if (!kPooled) {
+  if (kAddressSanitizer) {
     return static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<std::size_t>(bytes)));
   }
   if (bytes >= kLargeBlock) return map_span(bytes);
@@ -118,7 +106,7 @@ std::byte* from_system(Pool& p, std::int64_t bytes) {
 // Gives a free block's memory back. True iff the block is gone; else its pages are, and it stays in
 // its list.
 bool to_system(std::byte* block, std::int64_t bytes) {
-  if (!kPooled) {
+  if (kAddressSanitizer) {
     std::free(block);
     return true;
   }
@@ -207,7 +195,7 @@ void Storage::destroy(Storage* storage) {
     const std::lock_guard lock(p.mutex);
     p.stats.live_bytes -= storage->capacity_;
     --p.stats.live_storages;
-    if (kPooled) {
+    if (!kAddressSanitizer) {
       p.free[static_cast<std::size_t>(size_class(storage->bytes_).index)].push_back(storage->data_);
       p.stats.cached_bytes += storage->capacity_;
     } else {
