@@ -98,8 +98,10 @@ void FlatParameters::collect() {
   kernels::convert(copies_.dtype(), copies_.raw(), dtype_, wide.mutable_raw(), flat_size_);
   const auto* old = reinterpret_cast<const std::uint16_t*>(rounded.raw());
   const auto* now = reinterpret_cast<const std::uint16_t*>(copies_.raw());
+  const float* written = wide.data<float>();
+  float* master = weights_.mutable_data<float>();
   for (std::int64_t i = 0; i < flat_size_; ++i) {
-    if (old[i] != now[i]) weights_.mutable_data<float>()[i] = wide.data<float>()[i];
+    if (old[i] != now[i]) master[i] = written[i];
   }
 }
 

@@ -135,7 +135,6 @@ class Helpers {
   static constexpr int kShift = 32;
   static constexpr std::uint64_t kLeft = (std::uint64_t{1} << kShift) - 1;
   static constexpr int kLooks = 4000;  // 50 us
-  static constexpr int kPatience = 25 * kLooks;
 
   static int threads_to_use() {
     static const int cores = std::max(1, omp_get_num_procs());

@@ -31,8 +31,9 @@ class Layer : public Module {
   // Shapes: x (N, *input), result (N, *output().shape).
   [[nodiscard]] virtual Tensor forward(const Tensor& x, const Forward& pass) = 0;
   // Sets what the first batch of a run tells (the omega of the placement `admin`), in one forward
-  // without gradient. Called before the first step; in most layers there is nothing to set.
-  virtual void profile(const Tensor& /*x*/, const Forward& /*pass*/) {}
+  // without gradient. Called before the first step. False where there is nothing to set, as in
+  // most.
+  virtual bool profile(const Tensor& /*x*/, const Forward& /*pass*/) { return false; }
   [[nodiscard]] Tensor operator()(const Tensor& x) { return forward(x, Forward{}); }
   [[nodiscard]] const Signature& output() const { return output_; }
   // In evaluation.

@@ -27,7 +27,7 @@ struct Forward {
   std::uint64_t seed = 0;  // the run's
   std::string stream;      // names this pass for dropout: "step 17/batch 0"
   Observer* observer = nullptr;  // is told of values on the way; see layers/observer.h
-  bool recompute = false;        // blocks keep no values; see recomputed() in layers/layer.h
+  bool recompute = false;        // blocks keep no values; see layers/recomputed.h
 
   // The stream of the next draw of the layer at `path` in this pass.
   [[nodiscard]] RandomKey key(const std::string& path) const;

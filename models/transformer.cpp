@@ -146,12 +146,14 @@ Tensor Transformer::forward(const Tensor& ids, const Forward& pass) {
   return logits;
 }
 
-void Transformer::profile(const Tensor& ids, const Forward& pass) {
+bool Transformer::profile(const Tensor& ids, const Forward& pass) {
+  if (!config_.is_profiled()) return false;
   const NoGrad off;
   const bool was_training = training();
   eval();
   (void)features(ids, pass, &Stack::profile);
   train(was_training);
+  return true;
 }
 
 }  // namespace norma

@@ -20,7 +20,7 @@ class Transformer final : public Model {
  public:
   Transformer(const TransformerConfig& config, const Scope& scope, const Signature& in);
   [[nodiscard]] Tensor forward(const Tensor& ids, const Forward& pass) override;
-  void profile(const Tensor& ids, const Forward& pass) override;
+  bool profile(const Tensor& ids, const Forward& pass) override;
   // What is causal goes on from a cache, unless a norm looks at other tokens. An encoder-decoder
   // reads the source in the first pass, and keeps what its decoder needs of it.
   [[nodiscard]] Continues continues() const override;

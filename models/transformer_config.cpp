@@ -185,6 +185,15 @@ bool TransformerConfig::has_second_stream(Side side) const {
   return blocks(side) > 0 && row(side, blocks(side) - 1, BranchKind::ffn).second_stream;
 }
 
+bool TransformerConfig::is_profiled() const {
+  for (const Side side : sides()) {
+    for (std::int64_t i = 0; i < blocks(side); ++i) {
+      if (row(side, i, BranchKind::attention).omega) return true;
+    }
+  }
+  return false;
+}
+
 InitConfig TransformerConfig::resolved_init() const {
   if (init) return *init;
   for (const Side side : sides()) {

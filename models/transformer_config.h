@@ -76,6 +76,9 @@ struct TransformerConfig {
   [[nodiscard]] std::optional<std::int64_t> window_of(Side side, std::int64_t index) const;
   // The row of the table for a branch of it.
   [[nodiscard]] PlacementRow row(Side side, std::int64_t index, BranchKind branch) const;
+  // True iff the first batch of a run tells a block something: see Note [Profiling] in
+  // layers/block.h.
+  [[nodiscard]] bool is_profiled() const;
   // What follows the last block of a stack.
   [[nodiscard]] bool has_final_norm(Side side) const;
   [[nodiscard]] bool has_second_stream(Side side) const;

@@ -4,7 +4,7 @@
 
 #include "apps/cli/verb.h"
 #include "apps/study/plan.h"
-#include "apps/training/build.h"
+#include "apps/training/trainer.h"
 
 namespace norma::cli {
 namespace {
@@ -29,7 +29,8 @@ void validate_study(const std::string& file) {
 void validate_run(const std::string& file, const Arguments& arguments) {
   const RunConfig run = load_run_config(file, arguments.sets);
   const config::Json json = config::to_json(run);
-  if (!arguments.form_only) check_run(run);
+  // A trainer is built of all parts of a run, and refuses what does not fit.
+  if (!arguments.form_only) (void)Trainer(run, {.dry = true});
   if (arguments.resolved) {
     fmt::print("{}\n", json.dump(2));
   } else {

@@ -69,8 +69,8 @@ std::vector<LedgerEntry> read_ledger(const std::string& path) {
   return parse(read_file(path), path, whole);
 }
 
-Ledger::Ledger(std::string path) : path_(std::move(path)) {
-  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+Ledger::Ledger(std::string path) : path_(std::move(path)), file_(path_) {
+  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
   require(descriptor_ >= 0, "{}: cannot be opened: {}", path_, std::strerror(errno));
   try {
     require(::flock(descriptor_, LOCK_EX | LOCK_NB) == 0,
@@ -96,11 +96,12 @@ void Ledger::read() {
 }
 
 void Ledger::append(const LedgerEntry& entry) {
-  const std::string line = to_line(entry);
-  const ssize_t written = ::write(descriptor_, line.data(), line.size());
-  require(written == static_cast<ssize_t>(line.size()) && ::fsync(descriptor_) == 0,
-          "{}: cannot be written: {}; free some space, and start the study again: it goes on",
-          path_, std::strerror(errno));
+  try {
+    file_.append(to_line(entry));
+    file_.sync();
+  } catch (const Error& e) {
+    throw Error::format("{}; free some space, and start the study again: it goes on", e.what());
+  }
   newest_[entry.config] = entries_.size();
   entries_.push_back(entry);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/study/run_record.h"
+#include "core/file.h"
 
 namespace norma::study {
 
@@ -40,7 +41,8 @@ class Ledger {
   void read();
 
   std::string path_;
-  int descriptor_ = -1;
+  AppendFile file_;
+  int descriptor_ = -1;  // of the lock
   std::vector<LedgerEntry> entries_;
   std::map<std::string, std::size_t> newest_;  // by configuration
 };

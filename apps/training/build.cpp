@@ -85,17 +85,6 @@ std::vector<std::string> size_warnings(const TrainConfig& train, const DataSet& 
   return warnings;
 }
 
-void check_run(const RunConfig& config) {
-  const std::unique_ptr<DataSet> data = build_data(config);
-  const ModelPtr model = build_model(config, data->spec());
-  check_outputs(config.loss, model->output().shape, data->spec());
-  const FlatParametersPtr parameters = flatten(model->named_parameters());
-  (void)make_optimizer(config.optimizer, parameters);
-  (void)make_schedule(config.schedule, config.optimizer.options().lr,
-                      total_steps(config.train, *data),
-                      tokens_per_step(config.train, data->spec()));
-}
-
 std::int64_t tokens_per_step(const TrainConfig& train, const DataSpec& spec) {
   if (spec.vocab == 0) return 0;
   const std::int64_t source = spec.source.rank() == 0 ? 0 : spec.source.numel();

@@ -25,8 +25,6 @@ void check_outputs(const LossConfig& loss, const Shape& output, const DataSpec& 
 [[nodiscard]] std::int64_t total_steps(const TrainConfig& train, const DataSet& data);
 // Sizes that are not refused, but that hardly anybody means: a sentence each.
 [[nodiscard]] std::vector<std::string> size_warnings(const TrainConfig& train, const DataSet& data);
-// Builds all parts of a run. Throws ConfigError or Error for whatever training would refuse.
-void check_run(const RunConfig& config);
 // Tokens that one optimizer step sees; 0 where the inputs are no ids.
 [[nodiscard]] std::int64_t tokens_per_step(const TrainConfig& train, const DataSpec& spec);
 

@@ -175,7 +175,7 @@ void Trainer::fork_from(const ForkPoint& point) {
 
 void Trainer::profile_model() {
   const Batch batch = data_->train_batch(0, config_.train.batch);
-  model_->profile(batch.inputs, forward_of(batch));
+  if (!model_->profile(batch.inputs, forward_of(batch))) return;
   parameters_->collect();
   if (ema_) ema_ = std::make_unique<Ema>(*config_.train.ema, parameters_);
 }

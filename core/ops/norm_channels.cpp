@@ -12,7 +12,6 @@
 #include "core/ops/math.h"
 #include "core/ops/movement.h"
 #include "core/ops/reduce.h"
-#include "core/recompute.h"
 
 namespace norma {
 
@@ -119,7 +118,7 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
   const Tensor none;
   record(norm_channels_op, y, {x, weight, bias, a.given ? mean : none, a.given ? var : none},
          {x, weight, bias, a.given ? mean : none, a.given ? var : none, mean, rstd}, a);
-  if (options.training && stats.kept() && s.count() > 0 && !recomputing()) {
+  if (options.training && stats.kept() && s.count() > 0) {
     const NoGrad off;
     const double m = static_cast<double>(s.count());
     const double batches = static_cast<double>(count_batch(stats));

@@ -1,5 +1,7 @@
 #include "core/ops/running_statistics.h"
 
+#include "core/recompute.h"
+
 namespace norma {
 
 RunningStatistics make_running_statistics(std::int64_t channels, DType dtype) {
@@ -23,11 +25,13 @@ void check_running_statistics(const char* op, const RunningStatistics& stats, st
 }
 
 std::int64_t count_batch(RunningStatistics& stats) {
+  if (recomputing()) return *stats.batches.data<std::int64_t>();
   return ++*stats.batches.mutable_data<std::int64_t>();
 }
 
 void update_running_statistics(RunningStatistics& stats, const Tensor& mean, const Tensor& var,
                                double weight) {
+  if (recomputing()) return;
   dispatch_compute(mean.dtype(), "running statistics", [&]<class T>() {
     const auto mix = [&](Tensor& running, const Tensor& batch) {
       T* r = running.mutable_data<T>();

@@ -27,7 +27,8 @@ using Momentum = std::optional<double>;
 // Throws Error naming `op` if the buffers are not (channels) of `dtype`.
 void check_running_statistics(const char* op, const RunningStatistics& stats, std::int64_t channels,
                               DType dtype);
-// Counts one more training batch and returns how many there were with it.
+// Counts one more training batch and returns how many there were with it. While recomputing(), when
+// a batch passes for the second time, neither this nor the next one changes anything.
 std::int64_t count_batch(RunningStatistics& stats);
 // stats.mean = (1 - weight) * stats.mean + weight * mean, and so for var (C; unbiased already).
 void update_running_statistics(RunningStatistics& stats, const Tensor& mean, const Tensor& var,

@@ -5,7 +5,9 @@
 
 #include "core/ops/activations.h"
 #include "core/ops/arithmetic.h"
+#include "core/ops/cast.h"
 #include "core/ops/linear.h"
+#include "core/ops/masked_batch_norm.h"
 #include "core/ops/math.h"
 #include "core/ops/norm_channels.h"
 #include "core/ops/reduce.h"
@@ -129,15 +131,22 @@ TEST_CASE("recompute notices a change in between, and leaves running statistics"
 
   const RunningStatistics stats = make_running_statistics(8, DType::f32);
   const Tensor gain = Tensor::ones(Shape{8}).set_requires_grad();
-  const auto norm = [&](std::span<const Tensor> in) {
+  const Tensor mask = to(Tensor::from(Shape{6}, {1, 1, 1, 1, 1, 0}), DType::u8);
+  const auto plain = [&](std::span<const Tensor> in) {
     return std::vector<Tensor>{batch_norm(in[0], gain, {}, {.training = true}, stats)};
   };
-  const Tensor z = recompute(norm, std::span(&x, 1), std::span(&gain, 1))[0];
-  const Tensor mean = stats.mean.clone();
-  CHECK(stats.batches.to_ids()[0] == 1);
-  backward(sum(z * z, {0, 1}));
-  CHECK(equal(stats.mean, mean));
-  CHECK(stats.batches.to_ids()[0] == 1);
+  const auto masked = [&](std::span<const Tensor> in) {
+    return std::vector<Tensor>{masked_batch_norm(in[0], mask, gain, {}, {.training = true}, stats)};
+  };
+  std::int64_t batches = 0;
+  for (const Replay& norm : {Replay(plain), Replay(masked)}) {
+    const Tensor z = recompute(norm, std::span(&x, 1), std::span(&gain, 1))[0];
+    const Tensor mean = stats.mean.clone();
+    CHECK(stats.batches.to_ids()[0] == ++batches);
+    backward(sum(z * z, {0, 1}));
+    CHECK(equal(stats.mean, mean));
+    CHECK(stats.batches.to_ids()[0] == batches);
+  }
 }
 
 }  // namespace

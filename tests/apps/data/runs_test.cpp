@@ -137,16 +137,17 @@ TEST_CASE("what training would refuse is found without it; sizes nobody means ar
   const TemporaryFolder folder;
   write_file(folder / "x.csv", table());
   Json run = csv_run(folder / "x.csv");
-  check_run(parse_run_config(run));
+  (void)Trainer(parse_run_config(run), {.dry = true});
   run["loss"] = "mse";
-  NORMA_CHECK_ERROR(check_run(parse_run_config(run)),
+  NORMA_CHECK_ERROR(Trainer(parse_run_config(run), {.dry = true}),
                     "loss: mse is for targets that are numbers; the data's are classes");
   run["loss"] = "cross_entropy";
   run["model"]["layers"][3]["out"] = 1;
-  NORMA_CHECK_ERROR(check_run(parse_run_config(run)), "the data have 2 classes");
+  NORMA_CHECK_ERROR(Trainer(parse_run_config(run), {.dry = true}), "the data have 2 classes");
   run["model"]["layers"][3]["out"] = 2;
   run["train"]["accumulate"] = 5;
-  NORMA_CHECK_ERROR(check_run(parse_run_config(run)), "train.accumulate: 5 batches a step");
+  NORMA_CHECK_ERROR(Trainer(parse_run_config(run), {.dry = true}),
+                    "train.accumulate: 5 batches a step");
 
   const RunConfig small = parse_run_config(csv_run(folder / "x.csv"));
   const auto data = build_data(small);
