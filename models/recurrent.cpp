@@ -1,6 +1,7 @@
 #include "models/recurrent.h"
 
 #include "core/ops/linear.h"
+#include "models/sequence.h"
 
 namespace norma {
 
@@ -36,22 +37,10 @@ ModelPtr RecurrentConfig::build(std::uint64_t seed, const Signature& in, DType d
 
 namespace {
 
-std::int64_t checked_vocab(const RecurrentConfig& config, const Signature& in) {
-  require(in.vocab > 0 && in.shape.rank() == 1,
-          "recurrent: expected sequences of ids; got samples of shape {}{}", in.shape,
-          in.vocab > 0 ? "" : " that hold numbers");
-  require(!config.vocab || *config.vocab >= in.vocab,
-          "recurrent: `vocab` is {}; the data has {} ids", config.vocab.value_or(0), in.vocab);
-  require(!config.context || *config.context >= in.shape[0],
-          "recurrent: `context` is {}; the data's sequences have {} tokens",
-          config.context.value_or(0), in.shape[0]);
-  return config.vocab.value_or(in.vocab);
-}
-
-Signature features_of(const Signature& in, std::int64_t features) {
-  Signature out{.shape = Shape{in.shape[0], features}};
-  out.features_last = true;
-  return out;
+std::int64_t vocab_of(const RecurrentConfig& config, const Signature& in) {
+  const std::int64_t vocab = checked_vocab(RecurrentConfig::type, config.vocab, in);
+  (void)checked_context(RecurrentConfig::type, config.context, in.shape[0]);
+  return vocab;
 }
 
 LayerPtr make_cell(const RecurrentConfig& config, const Scope& scope, const Signature& in) {
@@ -64,10 +53,9 @@ LayerPtr make_cell(const RecurrentConfig& config, const Scope& scope, const Sign
 
 RecurrentModel::RecurrentModel(const RecurrentConfig& config, const Scope& scope,
                                const Signature& in)
-    : Model(scope, features_of(in, checked_vocab(config, in))),
+    : Model(scope, features_of(in, vocab_of(config, in))),
       config_(config),
-      tokens_(scope.child("tokens"), in.shape, checked_vocab(config, in),
-              config.embedding_width()) {
+      tokens_(scope.child("tokens"), in.shape, output().shape[-1], config.embedding_width()) {
   child("tokens", tokens_);
   Signature features = features_of(in, config.embedding_width());
   const auto dropout = [&](const std::string& name) {
@@ -84,9 +72,7 @@ RecurrentModel::RecurrentModel(const RecurrentConfig& config, const Scope& scope
     child(name + "_dropout", *dropouts_.back());
   }
   if (!config.tied) {
-    head_ = std::make_unique<Linear>(
-        scope.child("head"), features.shape, output().shape[-1],
-        Linear::Options{.bias = false, .role = ParameterKind::head, .features_last = true});
+    head_ = make_head(scope.child("head"), features, output().shape[-1]);
     child("head", *head_);
   }
 }

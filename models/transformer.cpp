@@ -8,6 +8,7 @@
 #include "core/ops/linear.h"
 #include "core/ops/math.h"
 #include "core/ops/movement.h"
+#include "models/sequence.h"
 
 namespace norma {
 
@@ -17,43 +18,27 @@ ModelPtr TransformerConfig::build(std::uint64_t seed, const Signature& in, DType
 
 namespace {
 
-std::int64_t checked_vocab(const TransformerConfig& config, const Signature& in) {
-  require(in.vocab > 0, "transformer: expected ids; the data {} holds numbers", in.shape);
-  require(in.shape.rank() == 1, "transformer: expected sequences of ids; got samples of shape {}",
-          in.shape);
+std::int64_t vocab_of(const TransformerConfig& config, const Signature& in) {
   require(config.kind != TransformerKind::encoder_decoder || in.source.rank() == 1,
           "transformer: an encoder_decoder reads a source; the data have none; give kind decoder, "
           "or data with a source (reverse, dates)");
-  require(!config.vocab || *config.vocab >= in.vocab,
-          "transformer: `vocab` is {}; the data has {} ids", config.vocab.value_or(0), in.vocab);
-  return config.vocab.value_or(in.vocab);
+  return checked_vocab(TransformerConfig::type, config.vocab, in);
 }
 
-std::int64_t checked_context(const TransformerConfig& config, const Signature& in) {
+std::int64_t context_of(const TransformerConfig& config, const Signature& in) {
   const bool two = config.kind == TransformerKind::encoder_decoder;
-  const std::int64_t length = two ? std::max(in.shape[0], in.source[0]) : in.shape[0];
-  require(!config.context || *config.context >= length,
-          "transformer: `context` is {}; the data's sequences have {} tokens",
-          config.context.value_or(0), length);
-  return config.context.value_or(length);
-}
-
-Signature logits_of(const TransformerConfig& config, const Signature& in) {
-  Signature out{.shape = Shape{in.shape[0], checked_vocab(config, in)}};
-  out.features_last = true;
-  return out;
+  return checked_context(TransformerConfig::type, config.context,
+                         two ? std::max(in.shape[0], in.source[0]) : in.shape[0]);
 }
 
 }  // namespace
 
 Transformer::Transformer(const TransformerConfig& config, const Scope& scope, const Signature& in)
-    : Model(scope, logits_of(config, in)),
+    : Model(scope, features_of(in, vocab_of(config, in))),
       config_(config),
-      context_(checked_context(config, in)),
-      tokens_(scope.child("tokens"), in.shape, checked_vocab(config, in), config.width) {
-  Signature features{.shape = Shape{in.shape[0], config.width}};
-  features.source = in.source;
-  features.features_last = true;
+      context_(context_of(config, in)),
+      tokens_(scope.child("tokens"), in.shape, output().shape[-1], config.width) {
+  const Signature features = features_of(in, config.width);
   child("tokens", tokens_);
   if (config.embedding_scale) {
     embedding_scale_ = config.embedding_scale->index() == 0
@@ -86,9 +71,7 @@ Transformer::Transformer(const TransformerConfig& config, const Scope& scope, co
     child("", *stack_);
   }
   if (!config.tied) {
-    head_ = std::make_unique<Linear>(
-        scope.child("head"), features.shape, output().shape[-1],
-        Linear::Options{.bias = false, .role = ParameterKind::head, .features_last = true});
+    head_ = make_head(scope.child("head"), features, output().shape[-1]);
     child("head", *head_);
   }
 }

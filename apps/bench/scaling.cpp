@@ -99,10 +99,6 @@ nlohmann::json shift_run(nlohmann::json model, int vocab, int length, int batch,
        {{"steps", steps}, {"batch", batch}, {"log_every", 1}, {"eval_batches", 1}, {"keep", 0}}}};
 }
 
-}  // namespace
-
-namespace {
-
 // What a workload takes at one thread, at as many as this process has, at twice and at four times
 // as many, and what matrix products reach at the first two: in turns, the best of each.
 struct AtThreads {

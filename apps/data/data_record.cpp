@@ -31,18 +31,6 @@ config::Fields DataRecord::fields() {
           field("deviation", &R::deviation, "What it is divided by.")};
 }
 
-std::string content_hash(std::string_view bytes, std::string_view before) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  const auto add = [&](std::string_view text) {
-    for (const char c : text) {
-      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    }
-  };
-  add(before);
-  add(bytes);
-  return fmt::format("{:016x}", hash);
-}
-
 void write_data_record(const std::string& path, const DataRecord& record) {
   write_file(path, config::to_json(record).dump(1) + "\n");
 }

@@ -14,7 +14,8 @@ namespace norma {
 
 struct DataRecord {
   std::string type;  // of the data set
-  std::string hash;  // of what was read; empty where samples are generated
+  // Checksum of what was read, 8 digits a part; empty where samples are generated.
+  std::string hash;
   // DataSpec.
   std::vector<std::int64_t> input, target, source;
   std::int64_t vocab = 0, classes = 0, edge = -1;
@@ -31,10 +32,6 @@ struct DataRecord {
 
   [[nodiscard]] static config::Fields fields();
 };
-
-// 16 hexadecimal digits of FNV-1a (64 bits) over the bytes. `before` is the hash of what stood
-// before them, to hash several parts as one.
-[[nodiscard]] std::string content_hash(std::string_view bytes, std::string_view before = {});
 
 void write_data_record(const std::string& path, const DataRecord& record);
 // Throws Error or ConfigError if there is no such file, or it is no record.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/file.h"
 #include "core/random.h"
 
 namespace norma {
@@ -96,7 +97,7 @@ void LabelledArraysDataSet::keep_record() {
   DataRecord& record = mutable_record();
   for (const Tensor& part :
        {arrays_.inputs, arrays_.labels, arrays_.test_inputs, arrays_.test_labels}) {
-    if (part.defined()) record.hash = content_hash(bytes_of(part), record.hash);
+    if (part.defined()) record.hash += checksum(bytes_of(part));
   }
   record.class_names = arrays_.class_names;
   record.columns = arrays_.columns;

@@ -4,6 +4,7 @@
 
 #include "apps/data/masking.h"
 #include "apps/data/text_file.h"
+#include "core/file.h"
 #include "core/random.h"
 
 namespace norma {
@@ -119,7 +120,7 @@ std::unique_ptr<DataSet> LinesConfig::make(const DataContext& run) const {
   const auto length =
       static_cast<std::int64_t>(longest) + (run.form == SequenceForm::decoder ? 1 : 0);
   auto data = std::make_unique<Lines>(*this, tokenizer, std::move(ids), length, run);
-  data->set_hash(content_hash(text));
+  data->set_hash(checksum(text));
   return data;
 }
 

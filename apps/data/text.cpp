@@ -4,6 +4,7 @@
 
 #include "apps/data/masking.h"
 #include "apps/data/text_file.h"
+#include "core/file.h"
 
 namespace norma {
 
@@ -37,7 +38,7 @@ std::unique_ptr<DataSet> TextConfig::make(const DataContext& run) const {
   }
   std::vector<std::int64_t> ids = t.encode(text, path);
   auto data = std::make_unique<TextDataSet>(*this, std::move(t), std::move(ids), run);
-  data->set_hash(content_hash(text));
+  data->set_hash(checksum(text));
   return data;
 }
 

@@ -7,8 +7,7 @@ namespace norma {
 
 constexpr const char* kNoSource =
     "an encoder_decoder needs a source and an answer; use the kind decoder or encoder, or data "
-    "like "
-    "dates";
+    "like dates";
 
 // The content of `path`. Throws Error, naming data.path, if it is missing or no file (a device or a
 // pipe would be read without end).

@@ -131,20 +131,23 @@ class Recorder final : public Observer {
     if (axis < 1 || all.empty()) return;
     const std::int64_t outer = x.shape().numel(0, axis), count = x.size(axis);
     const std::int64_t inner = x.shape().numel(axis + 1, x.rank());
-    std::vector<Moments> moments(static_cast<std::size_t>(count));
-    for (std::int64_t o = 0; o < outer; ++o) {
-      for (std::int64_t f = 0; f < count; ++f) {
-        for (std::int64_t i = 0; i < inner; ++i) {
-          moments[static_cast<std::size_t>(f)].add(
-              all[static_cast<std::size_t>((o * count + f) * inner + i)]);
+    const auto each = [&](auto&& f) {
+      for (std::int64_t o = 0; o < outer; ++o) {
+        for (std::int64_t k = 0; k < count; ++k) {
+          for (std::int64_t i = 0; i < inner; ++i) {
+            f(static_cast<std::size_t>(k),
+              all[static_cast<std::size_t>((o * count + k) * inner + i)]);
+          }
         }
       }
-    }
-    Features features;
-    for (const Moments& m : moments) {
-      features.mean.push_back(m.mean());
-      features.variance.push_back(std::max(0.0, m.squares / m.count - m.mean() * m.mean()));
-    }
+    };
+    const double n = static_cast<double>(outer * inner);
+    const auto size = static_cast<std::size_t>(count);
+    Features features{Vector(size), Vector(size)};
+    each([&](std::size_t k, double v) { features.mean[k] += v / n; });
+    each([&](std::size_t k, double v) {
+      features.variance[k] += (v - features.mean[k]) * (v - features.mean[k]) / n;
+    });
     if (!features_.contains(path)) paths_.push_back(path);
     features_[path].push_back(std::move(features));
   }

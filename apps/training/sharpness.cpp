@@ -5,8 +5,6 @@
 #include <numeric>
 
 #include "core/autograd.h"
-#include "core/ops/arithmetic.h"
-#include "core/ops/reduce.h"
 
 namespace norma {
 namespace {
@@ -59,6 +57,18 @@ struct Tridiagonal {
   }
 };
 
+// The numbers of the tensors behind one another; zeros, as many as `like` has, for an undefined
+// one.
+Vector flat(const std::vector<Tensor>& tensors, const std::vector<Tensor>& like) {
+  Vector all;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Vector part = tensors[i].defined() ? tensors[i].to_vector()
+                                             : Vector(static_cast<std::size_t>(like[i].numel()));
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
 }  // namespace
 
 Extremes lanczos(const std::function<Vector(const Vector&)>& product, std::int64_t size, int most,
@@ -110,23 +120,11 @@ Hessian::Hessian(const Tensor& loss, std::vector<Tensor> parameters)
   for (const Tensor& p : parameters_) size_ += p.numel();
 }
 
-std::vector<double> Hessian::gradient() const {
-  Vector all;
-  all.reserve(static_cast<std::size_t>(size_));
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const Vector part = gradients_[i].defined()
-                            ? gradients_[i].to_vector()
-                            : Vector(static_cast<std::size_t>(parameters_[i].numel()));
-    all.insert(all.end(), part.begin(), part.end());
-  }
-  return all;
-}
+std::vector<double> Hessian::gradient() const { return flat(gradients_, parameters_); }
 
 std::vector<double> Hessian::product(const Vector& v) const {
   require(static_cast<std::int64_t>(v.size()) == size_,
           "Hessian: expected a vector of {} numbers; got {}", size_, v.size());
-  Vector result;
-  result.reserve(v.size());
   std::vector<Tensor> outputs, directions;
   std::size_t at = 0;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -142,13 +140,7 @@ std::vector<double> Hessian::product(const Vector& v) const {
   if (!outputs.empty()) {
     rows = grad(outputs, parameters_, {.retain_graph = true, .allow_unused = true}, directions);
   }
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const Vector part = rows[i].defined()
-                            ? rows[i].to_vector()
-                            : Vector(static_cast<std::size_t>(parameters_[i].numel()));
-    result.insert(result.end(), part.begin(), part.end());
-  }
-  return result;
+  return flat(rows, parameters_);
 }
 
 }  // namespace norma

@@ -317,31 +317,31 @@ void gemm_group(std::span<const ProductCall<double>> products,
   run_group(products, sum);
 }
 
+namespace {
+template <class T>
+void run_batched(std::int64_t batch, const Product& p, T alpha, const T* a, BatchStep step_a,
+                 const T* b, BatchStep step_b, T beta, T* c, BatchStep step_c) {
+  run<T>(batch, {.p = p,
+                 .alpha = alpha,
+                 .a = a,
+                 .step_a = step_a,
+                 .b = b,
+                 .step_b = step_b,
+                 .beta = beta,
+                 .c = c,
+                 .step_c = step_c});
+}
+}  // namespace
+
 void gemm_batched(std::int64_t batch, const Product& p, float alpha, const float* a,
                   BatchStep step_a, const float* b, BatchStep step_b, float beta, float* c,
                   BatchStep step_c) {
-  run<float>(batch, {.p = p,
-                     .alpha = alpha,
-                     .a = a,
-                     .step_a = step_a,
-                     .b = b,
-                     .step_b = step_b,
-                     .beta = beta,
-                     .c = c,
-                     .step_c = step_c});
+  run_batched(batch, p, alpha, a, step_a, b, step_b, beta, c, step_c);
 }
 void gemm_batched(std::int64_t batch, const Product& p, double alpha, const double* a,
                   BatchStep step_a, const double* b, BatchStep step_b, double beta, double* c,
                   BatchStep step_c) {
-  run<double>(batch, {.p = p,
-                      .alpha = alpha,
-                      .a = a,
-                      .step_a = step_a,
-                      .b = b,
-                      .step_b = step_b,
-                      .beta = beta,
-                      .c = c,
-                      .step_c = step_c});
+  run_batched(batch, p, alpha, a, step_a, b, step_b, beta, c, step_c);
 }
 
 namespace {
