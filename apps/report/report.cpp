@@ -129,10 +129,8 @@ std::string claims_html(const Subject& subject) {
     row("Claim", "<code>" + escaped(claim.expr) + "</code>");
     std::string measured;
     for (const study::Evidence& e : result.evidence) {
-      std::vector<std::string> numbers;
-      for (const double x : e.values) numbers.push_back(shown_number(x));
-      measured += fmt::format("{}<code>{} = {}</code>", measured.empty() ? "" : "<br>",
-                              escaped(e.text), fmt::join(numbers, ", "));
+      measured += fmt::format("{}<code>{}</code>", measured.empty() ? "" : "<br>",
+                              escaped(study::shown_evidence(e)));
     }
     row("Measured", measured);
     row("Published", escaped(claim.published));
@@ -146,6 +144,16 @@ std::string claims_html(const Subject& subject) {
   return html;
 }
 
+bool has_published(const Subject& subject, const std::string& measure) {
+  return std::any_of(subject.arms.begin(), subject.arms.end(),
+                     [&](const Subject::Arm& arm) { return arm.published.contains(measure); });
+}
+
+Cell published_cell(const Subject::Arm& arm, const std::string& measure) {
+  const auto value = arm.published.find(measure);
+  return {value == arm.published.end() ? "" : study::shown_published(value->second), true};
+}
+
 std::string shown_value(const RunRecord& run, const study::Measure& measure) {
   const bool ended = run.outcome == Outcome::completed;
   return ended ? shown_number(measure.of(run)) : escaped(study::name_of(run.outcome));
@@ -154,13 +162,18 @@ std::string shown_value(const RunRecord& run, const study::Measure& measure) {
 // One run an arm: a row an arm, a column a measure.
 std::string single_runs_html(const Subject& subject) {
   std::vector<std::string> head = {""};
-  head.insert(head.end(), subject.measures.begin(), subject.measures.end());
+  for (const std::string& name : subject.measures) {
+    head.push_back(name);
+    if (has_published(subject, name)) head.emplace_back("published");
+  }
   std::vector<std::vector<Cell>> rows;
   for (std::size_t i = 0; i < subject.arms.size(); ++i) {
     rows.push_back({{swatch(i) + escaped(subject.arms[i].name)}});
     for (const std::string& name : subject.measures) {
       rows.back().push_back(
           {shown_value(subject.arms[i].runs[0], *study::find_measure(name)), true});
+      if (has_published(subject, name))
+        rows.back().push_back(published_cell(subject.arms[i], name));
     }
   }
   std::string notes;
@@ -181,6 +194,7 @@ std::string measures_html(const Subject& subject) {
     const study::Measure& measure = *study::find_measure(name);
     std::vector<std::string> head = {"", "mean", "std"};
     head.insert(head.end(), subject.arms[0].run_names.begin(), subject.arms[0].run_names.end());
+    if (has_published(subject, name)) head.emplace_back("published");
     std::vector<std::vector<Cell>> rows;
     for (std::size_t i = 0; i < subject.arms.size(); ++i) {
       const auto& arm = subject.arms[i];
@@ -192,6 +206,7 @@ std::string measures_html(const Subject& subject) {
                       {study::shown_deviation(s), true}});
       for (const RunRecord& run : arm.runs)
         rows.back().push_back({shown_value(run, measure), true});
+      if (has_published(subject, name)) rows.back().push_back(published_cell(arm, name));
     }
     html += fmt::format("<h2>Results: {}</h2>\n<p class=\"soft\">The {}.</p>\n", escaped(name),
                         escaped(measure.doc));
@@ -290,11 +305,12 @@ Subject subject_of(const study::StudyResults& results) {
   for (const study::Floor& floor : plan.floors)
     subject.levels.push_back({floor.label, floor.value});
   for (std::size_t arm = 0; arm < plan.arms.size(); ++arm) {
-    Subject::Arm a{plan.arms[arm].name, plan.run(arm, 0).config, {}, {}};
+    Subject::Arm a{plan.arms[arm].name, plan.run(arm, 0).config, {}, {}, {}};
     for (std::size_t seed = 0; seed < plan.seeds.size(); ++seed) {
       a.runs.push_back(results.run(arm, seed));
       a.run_names.push_back(fmt::format("seed {}", plan.seeds[seed]));
     }
+    for (const auto& [name, table] : plan.published) a.published[name] = table[arm];
     subject.arms.push_back(std::move(a));
   }
   return subject;

@@ -1,6 +1,8 @@
 // Reports: what was run, in curves, tables and verdicts, as one HTML file.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +17,8 @@ struct Subject {
     std::string name;
     study::Json config;  // of its first run
     std::vector<study::RunRecord> runs;
-    std::vector<std::string> run_names;  // "seed 0"
+    std::vector<std::string> run_names;                      // "seed 0"
+    std::map<std::string, std::optional<double>> published;  // by measure
   };
   std::string title, doc, source;
   std::vector<Arm> arms;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "apps/study/expression_node.h"
+#include "core/parameters.h"
 
 namespace norma::study {
 namespace {
@@ -13,45 +14,84 @@ using Node = Expression::Node;
 
 class Evaluator {
  public:
-  Evaluator(const MeasureValue& measured, std::size_t seeds, std::vector<Evidence>* evidence)
-      : measured_(measured), seeds_(seeds), evidence_(evidence) {}
+  Evaluator(const MeasureValue& measured, const std::vector<std::string>& arms,
+            std::vector<Evidence>* evidence)
+      : measured_(measured), arms_(arms), evidence_(evidence) {}
 
   Value evaluate(const Node& node) {
-    if (node.op == Op::number) return {false, false, {node.number}, false};
-    if (node.op == Op::measure) return call(node);
-    std::vector<Value> inputs;
-    for (const NodePtr& child : node.children) inputs.push_back(evaluate(*child));
-    Value result{node.truth, node.per_seed, {}, false};
-    for (const Value& input : inputs) result.missing = result.missing || input.missing;
-    if (node.op >= Op::mean) {
-      result.values = {reduce(node.op, inputs[0].values)};
+    Value result{node.truth, node.is_list(), {}, false};
+    if (node.op == Op::number) {
+      result.values = {node.number};
+    } else if (node.op == Op::measure || node.op == Op::published) {
+      result.values = call(node);
+      add_evidence(node, result.values);
     } else {
-      for (std::size_t i = 0; i < (node.per_seed ? seeds_ : 1); ++i) {
-        double x = at(inputs[0], i);
-        if (inputs.size() == 1) x = apply(node.op, x, 0);
-        for (std::size_t k = 1; k < inputs.size(); ++k) x = apply(node.op, x, at(inputs[k], i));
-        result.values.push_back(x);
+      std::vector<Value> inputs;
+      for (const auto& child : node.children) inputs.push_back(evaluate(*child));
+      for (const Value& input : inputs) result.missing = result.missing || input.missing;
+      if (node.op >= Op::mean) {
+        result.values = reduce_list(node, inputs[0].values);
+      } else {
+        for (std::size_t i = 0; i < node.size(); ++i)
+          result.values.push_back(apply(node, inputs, i));
       }
     }
     for (const double x : result.values) result.missing = result.missing || std::isnan(x);
     return result;
   }
 
- private:
-  static double at(const Value& value, std::size_t i) {
-    return value.values[value.per_seed ? i : 0];
+  // Says where a comparison over several arms holds.
+  void add_answers(const Node& node, const std::vector<double>& values) {
+    if (node.truth && node.arms.size() > 1) add_evidence(node, values);
   }
 
-  Value call(const Node& node) {
-    Value result{node.truth, true, {}, false};
-    for (std::size_t seed = 0; seed < seeds_; ++seed) {
-      result.values.push_back(
-          measured_(*node.measure, node.arm, seed, {node.text_argument, node.numbers}));
-      result.missing = result.missing || std::isnan(result.values.back());
+ private:
+  std::vector<double> call(const Node& node) const {
+    std::vector<double> values;
+    for (std::size_t i = 0; i < node.arms.size(); ++i) {
+      for (std::size_t seed = 0; seed < node.seeds; ++seed) {
+        values.push_back(node.op == Op::published ? node.published[i]
+                                                  : measured_(*node.measure, node.arms[i], seed,
+                                                              {node.text_argument, node.numbers}));
+      }
     }
-    if (evidence_ && std::none_of(evidence_->begin(), evidence_->end(),
+    return values;
+  }
+
+  void add_evidence(const Node& node, const std::vector<double>& values) {
+    if (!evidence_ || std::any_of(evidence_->begin(), evidence_->end(),
                                   [&](const Evidence& e) { return e.text == node.text; })) {
-      evidence_->push_back({node.text, result.values});
+      return;
+    }
+    Evidence evidence{node.text, values, {}, node.truth};
+    for (const std::size_t arm : node.arms) evidence.arms.push_back(arms_[arm]);
+    evidence_->push_back(std::move(evidence));
+  }
+
+  // Entry `i` of the result. A list with one value an arm has it for each seed.
+  static double apply(const Node& node, const std::vector<Value>& inputs, std::size_t i) {
+    const auto at = [&](std::size_t k) {
+      const Node& child = *node.children[k];
+      if (!child.is_list()) return inputs[k].values[0];
+      return inputs[k].values[child.seeds == node.seeds ? i : i / node.seeds];
+    };
+    double x = at(0);
+    if (inputs.size() == 1) return apply(node.op, x, 0);
+    for (std::size_t k = 1; k < inputs.size(); ++k) x = apply(node.op, x, at(k));
+    return x;
+  }
+
+  std::vector<double> reduce_list(const Node& node, const std::vector<double>& values) {
+    const Node& child = *node.children[0];
+    if (!node.by_arm) {
+      add_answers(child, values);
+      return {reduce(node.op, values)};
+    }
+    std::vector<double> result;
+    for (auto begin = values.begin(); begin != values.end();) {
+      const auto end = begin + static_cast<std::ptrdiff_t>(child.seeds);
+      result.push_back(reduce(node.op, {begin, end}));
+      begin = end;
     }
     return result;
   }
@@ -134,7 +174,7 @@ class Evaluator {
   }
 
   const MeasureValue& measured_;
-  std::size_t seeds_;
+  const std::vector<std::string>& arms_;
   std::vector<Evidence>* evidence_;
 };
 
@@ -143,16 +183,31 @@ class Evaluator {
 Expression Expression::parse(std::string_view text, const Scope& scope) {
   Expression result;
   result.text_ = text;
-  result.seeds_ = scope.seeds;
+  result.arms_ = std::make_shared<const std::vector<std::string>>(scope.arms);
   result.root_ = parse_expression(text, scope);
   return result;
 }
 
 Value Expression::evaluate(const MeasureValue& measured, std::vector<Evidence>* evidence) const {
-  return Evaluator(measured, seeds_, evidence).evaluate(*root_);
+  Evaluator evaluator(measured, *arms_, evidence);
+  const Value value = evaluator.evaluate(*root_);
+  evaluator.add_answers(*root_, value.values);
+  return value;
 }
 
 bool Expression::is_truth() const { return root_->truth; }
-bool Expression::is_per_seed() const { return root_->per_seed; }
+bool Expression::is_list() const { return root_->is_list(); }
+
+bool is_glob(std::string_view text) { return text.find_first_of("*?") != std::string_view::npos; }
+
+std::vector<std::size_t> arms_of(std::string_view pattern, std::span<const std::string> arms) {
+  std::vector<std::size_t> found;
+  const auto exact = std::find(arms.begin(), arms.end(), pattern);
+  if (exact != arms.end()) return {static_cast<std::size_t>(exact - arms.begin())};
+  for (std::size_t i = 0; i < arms.size(); ++i) {
+    if (matches_glob(arms[i], pattern)) found.push_back(i);
+  }
+  return found;
+}
 
 }  // namespace norma::study

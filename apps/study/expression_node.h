@@ -10,8 +10,9 @@
 namespace norma::study {
 
 enum class Op {
-  number,   // `number`
-  measure,  // `measure` of `arm`, with a text and numbers
+  number,     // `number`
+  measure,    // `measure` of `arms`, with a text and numbers
+  published,  // `published`, a value for each of `arms`
   negate,
   logical_not,
   log,
@@ -40,23 +41,30 @@ enum class Op {
   std_deviation,
   all,
   any,
-  count  // over the seeds
+  count  // of a list, or of each arm's part of it
 };
 
 struct Expression::Node {
   Op op = Op::number;
   bool truth = false;
-  bool per_seed = false;
-  std::vector<std::unique_ptr<Node>> children;
+  // A list has an entry for each of `arms` (indices into Scope::arms) and, behind each other, each
+  // of `seeds`; a single value has no arms.
+  std::vector<std::size_t> arms;
+  std::size_t seeds = 1;
+  std::vector<std::shared_ptr<const Node>> children;
+  bool by_arm = false;  // of a reduction: of each arm's part
   double number = 0;
   const Measure* measure = nullptr;
-  std::size_t arm = 0;
   std::string text_argument;  // of a measure call: what it is given behind the arm
   std::vector<double> numbers;
-  std::string text;  // of a measure call, as it was written
+  std::vector<double> published;
+  std::string text;  // as it was written; of a call, and of what a reduction reduces
+
+  [[nodiscard]] bool is_list() const { return !arms.empty(); }
+  [[nodiscard]] std::size_t size() const { return is_list() ? arms.size() * seeds : 1; }
 };
 
-using NodePtr = std::unique_ptr<Expression::Node>;
+using NodePtr = std::shared_ptr<Expression::Node>;
 
 // Throws Error.
 [[nodiscard]] NodePtr parse_expression(std::string_view text, const Scope& scope);

@@ -27,9 +27,10 @@ constexpr int kDeepest = 20;  // brackets in brackets; a chain evaluates its mid
 struct Function {
   std::string_view name;
   Op op;
-  bool of_truth;  // takes yes or no
-  bool to_truth;  // gives yes or no
-  bool over_seeds;
+  bool of_truth;        // takes yes or no
+  bool to_truth;        // gives yes or no
+  bool of_list;         // takes a list, and makes one value of it
+  bool by_arm = false;  // or of each arm's part of it
 };
 
 constexpr Function kFunctions[] = {
@@ -38,6 +39,8 @@ constexpr Function kFunctions[] = {
     {"max", Op::max, false, false, true},
     {"median", Op::median, false, false, true},
     {"std", Op::std_deviation, false, false, true},
+    {"mean_by_arm", Op::mean, false, false, true, true},
+    {"median_by_arm", Op::median, false, false, true, true},
     {"all", Op::all, true, true, true},
     {"any", Op::any, true, true, true},
     {"count", Op::count, true, false, true},
@@ -47,12 +50,15 @@ constexpr Function kFunctions[] = {
     {"abs", Op::abs, false, false, false},
 };
 
+constexpr std::string_view kPublished = "published";  // a call, of a table of the study
+
 // An argument of a call: a text in quotes, or a value.
 struct Argument {
   bool is_text = false;
   std::string text;
   NodePtr value;
   std::size_t at = 0;
+  std::size_t end = 0;  // behind it
 };
 
 class Parser {
@@ -65,6 +71,7 @@ class Parser {
     NodePtr node = parse_or();
     if (at_ < text_.size())
       fail(at_, fmt::format("expected an operator or the end; got \"{}\"", rest()));
+    if (node->text.empty()) node->text = text_;
     return node;
   }
 
@@ -106,19 +113,25 @@ class Parser {
   }
 
   // --- Nodes. ---
-  static NodePtr make(Op op, bool truth, std::vector<NodePtr> children) {
-    auto node = std::make_unique<Node>();
+  // `at` is where lists that do not pair are reported.
+  NodePtr make(Op op, bool truth, std::vector<NodePtr> children, std::size_t at) const {
+    auto node = std::make_shared<Node>();
     node->op = op;
     node->truth = truth;
-    for (const NodePtr& child : children) node->per_seed = node->per_seed || child->per_seed;
-    node->children = std::move(children);
+    for (const NodePtr& child : children) {
+      if (!child->is_list()) continue;
+      if (!node->is_list()) {
+        node->arms = child->arms;
+      } else if (node->arms.size() != child->arms.size()) {
+        fail(at, fmt::format("lists over {} and {} arms do not pair; both must be over as many "
+                             "arms, or one must be made a number, by mean() for instance",
+                             node->arms.size(), child->arms.size()));
+      }
+      // One value an arm is paired with each of its seeds.
+      node->seeds = std::max(node->seeds, child->seeds);
+    }
+    node->children.assign(children.begin(), children.end());
     return node;
-  }
-  static std::vector<NodePtr> pair(NodePtr a, NodePtr b) {
-    std::vector<NodePtr> both;
-    both.push_back(std::move(a));
-    both.push_back(std::move(b));
-    return both;
   }
   void expect(const Node& node, bool truth, std::size_t at, std::string_view who) const {
     if (node.truth == truth) return;
@@ -136,7 +149,7 @@ class Parser {
       begin = at_;
       NodePtr right = next();
       expect(*right, true, begin, word);
-      left = make(op, true, pair(std::move(left), std::move(right)));
+      left = make(op, true, {left, right}, sign);
       begin = sign;
     }
     return left;
@@ -154,11 +167,10 @@ class Parser {
     if (!take_word("not")) return parse_chain();
     if (++depth_ > kDeepest) fail(at_, "too many \"not\" in each other");
     const std::size_t begin = at_;
-    std::vector<NodePtr> child;
-    child.push_back(parse_not());
+    NodePtr child = parse_not();
     --depth_;
-    expect(*child[0], true, begin, "not");
-    return make(Op::logical_not, true, std::move(child));
+    expect(*child, true, begin, "not");
+    return make(Op::logical_not, true, {child}, begin);
   }
 
   bool take_comparison(Op& op) {
@@ -172,37 +184,22 @@ class Parser {
     }
     return false;
   }
-  // The middle of a chain stands in two comparisons: a copy each, so that the tree stays a tree.
+  // The middle of a chain stands in two comparisons. Yes and no may be compared with == and !=.
   NodePtr parse_chain() {
     std::size_t begin = at_;
     NodePtr left = parse_sum(), whole;
     Op op{};
-    while (take_comparison(op)) {
-      expect(*left, false, begin, "a comparison");
+    for (std::size_t sign = at_; take_comparison(op); sign = at_) {
+      const bool truth = left->truth && (op == Op::equal || op == Op::not_equal);
+      expect(*left, truth, begin, "a comparison");
       begin = at_;
       NodePtr right = parse_sum();
-      expect(*right, false, begin, "a comparison");
-      NodePtr again = copy(*right);
-      NodePtr link = make(op, true, pair(std::move(left), std::move(right)));
-      whole = whole ? make(Op::logical_and, true, pair(std::move(whole), std::move(link)))
-                    : std::move(link);
-      left = std::move(again);
+      expect(*right, truth, begin, "a comparison");
+      NodePtr link = make(op, true, {left, right}, sign);
+      whole = whole ? make(Op::logical_and, true, {whole, link}, sign) : link;
+      left = right;
     }
-    return whole ? std::move(whole) : std::move(left);
-  }
-  static NodePtr copy(const Node& node) {
-    auto same = std::make_unique<Node>();
-    same->op = node.op;
-    same->truth = node.truth;
-    same->per_seed = node.per_seed;
-    same->number = node.number;
-    same->measure = node.measure;
-    same->arm = node.arm;
-    same->text_argument = node.text_argument;
-    same->numbers = node.numbers;
-    same->text = node.text;
-    for (const NodePtr& child : node.children) same->children.push_back(copy(*child));
-    return same;
+    return whole ? whole : left;
   }
 
   // left (sign right)*, for two signs.
@@ -211,6 +208,7 @@ class Parser {
     std::size_t begin = at_;
     NodePtr left = next();
     while (at_ < text_.size() && (text_[at_] == a || text_[at_] == b)) {
+      const std::size_t sign_at = at_;
       const char sign = text_[at_];
       const std::string who = fmt::format("\"{}\"", sign);
       expect(*left, false, begin, who);
@@ -218,7 +216,7 @@ class Parser {
       const std::size_t right_at = at_;
       NodePtr right = next();
       expect(*right, false, right_at, who);
-      left = make(sign == a ? op_a : op_b, false, pair(std::move(left), std::move(right)));
+      left = make(sign == a ? op_a : op_b, false, {left, right}, sign_at);
     }
     return left;
   }
@@ -232,11 +230,10 @@ class Parser {
     if (!take("-")) return parse_power();
     if (++depth_ > kDeepest) fail(at_, "too many signs");
     const std::size_t begin = at_;
-    std::vector<NodePtr> child;
-    child.push_back(parse_sign());
+    NodePtr child = parse_sign();
     --depth_;
-    expect(*child[0], false, begin, "\"-\"");
-    return make(Op::negate, false, std::move(child));
+    expect(*child, false, begin, "\"-\"");
+    return make(Op::negate, false, {child}, begin);
   }
   NodePtr parse_power() {
     const std::size_t begin = at_;
@@ -248,7 +245,7 @@ class Parser {
     NodePtr exponent = parse_sign();
     --depth_;
     expect(*exponent, false, exponent_at, "\"^\"");
-    return make(Op::power, false, pair(std::move(base), std::move(exponent)));
+    return make(Op::power, false, {base, exponent}, begin);
   }
 
   NodePtr parse_atom() {
@@ -273,7 +270,7 @@ class Parser {
   }
 
   NodePtr number(double x) const {
-    NodePtr node = make(Op::number, false, {});
+    NodePtr node = make(Op::number, false, {}, 0);
     node->number = x;
     return node;
   }
@@ -291,7 +288,7 @@ class Parser {
 
   // --- Names. ---
   NodePtr named_number(std::string_view name, std::size_t begin) const {
-    if (find_measure(name) || find_function(name)) {
+    if (find_measure(name) || find_function(name) || name == kPublished) {
       fail(begin, fmt::format("{} is a function: write {}(...)", name, name));
     }
     if (const auto exact = scope_.numbers.find(name); exact != scope_.numbers.end()) {
@@ -335,6 +332,7 @@ class Parser {
     } else {
       argument.value = parse_or();
     }
+    argument.end = at_;
     return argument;
   }
 
@@ -346,23 +344,43 @@ class Parser {
       } while (take(","));
       if (!take(")")) fail(at_, "expected \",\" or \")\"");
     }
-    std::string written(text_.substr(begin, at_ - begin));
-    while (!written.empty() && std::isspace(static_cast<unsigned char>(written.back())))
-      written.pop_back();
     if (const Measure* measure = find_measure(name)) {
-      return call_measure(*measure, std::move(arguments), begin, std::move(written));
+      return call_measure(*measure, std::move(arguments), begin);
     }
+    if (name == kPublished) return call_published(arguments, begin);
     if (const Function* function = find_function(name)) {
       return call_function(*function, std::move(arguments), begin);
     }
     std::vector<std::string_view> known = measure_names();
     for (const Function& f : kFunctions) known.push_back(f.name);
+    known.push_back(kPublished);
     fail(begin, fmt::format("unknown function \"{}\"{}", name, config::name_hint(name, known)));
   }
 
-  NodePtr call_measure(const Measure& measure, std::vector<Argument> arguments, std::size_t begin,
-                       std::string written) const {
-    NodePtr node = make(Op::measure, measure.truth, {});
+  // What stands in [begin, end), without space behind it.
+  std::string written(std::size_t begin, std::size_t end) const {
+    while (end > begin && std::isspace(static_cast<unsigned char>(text_[end - 1]))) --end;
+    return std::string(text_.substr(begin, end - begin));
+  }
+
+  // Names an arm by its parts, or several by a glob.
+  void set_arms(Node& node, const std::vector<std::string>& parts, std::size_t begin) const {
+    const std::string arm = fmt::format("{}", fmt::join(parts, ", "));
+    node.arms = arms_of(arm, scope_.arms);
+    node.seeds = scope_.seeds;
+    node.text = written(begin, at_);
+    if (!node.arms.empty()) return;
+    const std::vector<std::string_view> known(scope_.arms.begin(), scope_.arms.end());
+    if (is_glob(arm)) {
+      fail(begin, fmt::format("\"{}\" matches no arm; the first arm is \"{}\"", arm,
+                              known.empty() ? "" : known[0]));
+    }
+    fail(begin, fmt::format("unknown arm \"{}\"{}", arm, config::name_hint(arm, known)));
+  }
+
+  NodePtr call_measure(const Measure& measure, std::vector<Argument> arguments,
+                       std::size_t begin) const {
+    NodePtr node = make(Op::measure, measure.truth, {}, begin);
     std::vector<std::string> texts;
     for (const Argument& a : arguments) {
       if (a.is_text && node->numbers.empty()) {
@@ -383,21 +401,45 @@ class Parser {
       node->text_argument = texts.back();
       texts.pop_back();
     }
-    const std::string arm = fmt::format("{}", fmt::join(texts, ", "));
     if (node->numbers.size() != measure.numbers) {
       fail(begin,
            fmt::format("{} expects {} number{} behind the arm; got {}", measure.name,
                        measure.numbers, measure.numbers == 1 ? "" : "s", node->numbers.size()));
     }
-    const auto found = std::find(scope_.arms.begin(), scope_.arms.end(), arm);
-    if (found == scope_.arms.end()) {
-      const std::vector<std::string_view> known(scope_.arms.begin(), scope_.arms.end());
-      fail(begin, fmt::format("unknown arm \"{}\"{}", arm, config::name_hint(arm, known)));
-    }
     node->measure = &measure;
-    node->arm = static_cast<std::size_t>(found - scope_.arms.begin());
-    node->per_seed = true;
-    node->text = std::move(written);
+    set_arms(*node, texts, begin);
+    return node;
+  }
+
+  NodePtr call_published(const std::vector<Argument>& arguments, std::size_t begin) const {
+    std::vector<std::string> texts;
+    for (const Argument& a : arguments) {
+      if (a.is_text) texts.push_back(a.text);
+    }
+    if (texts.size() < 2 || texts.size() != arguments.size()) {
+      fail(begin, "published expects the name of an arm in quotes, then the name of a table");
+    }
+    const std::string name = texts.back();
+    texts.pop_back();
+    const auto table = scope_.published.find(name);
+    if (table == scope_.published.end()) {
+      std::vector<std::string_view> known;
+      for (const auto& [known_name, values] : scope_.published) known.push_back(known_name);
+      fail(begin, fmt::format("no table \"{}\" under the study's \"published\"{}", name,
+                              known.empty() ? "" : config::name_hint(name, known)));
+    }
+    NodePtr node = make(Op::published, false, {}, begin);
+    set_arms(*node, texts, begin);
+    std::vector<std::string> without;
+    for (const std::size_t arm : node->arms) {
+      const std::optional<double>& value = table->second[arm];
+      if (!value) without.push_back(fmt::format("\"{}\"", scope_.arms[arm]));
+      node->published.push_back(value.value_or(0));
+    }
+    if (!without.empty()) {
+      fail(begin,
+           fmt::format("the table \"{}\" has no value for {}", name, fmt::join(without, ", ")));
+    }
     return node;
   }
 
@@ -418,15 +460,21 @@ class Parser {
       children.push_back(std::move(a.value));
     }
     if (children.size() > 1) {
-      return make(function.op == Op::min ? Op::least : Op::greatest, false, std::move(children));
+      return make(function.op == Op::min ? Op::least : Op::greatest, false, std::move(children),
+                  begin);
     }
-    if (function.over_seeds && !children[0]->per_seed) {
+    const NodePtr child = children[0];
+    if (function.of_list && !child->is_list()) {
       fail(begin, fmt::format(
                       "{} is over the seeds, and expects a value with one a seed; got a single one",
                       function.name));
     }
-    NodePtr node = make(function.op, function.to_truth, std::move(children));
-    if (function.over_seeds) node->per_seed = false;
+    NodePtr node = make(function.op, function.to_truth, std::move(children), begin);
+    if (!function.of_list) return node;
+    if (child->text.empty()) child->text = written(arguments[0].at, arguments[0].end);
+    node->by_arm = function.by_arm;
+    node->seeds = 1;
+    if (!function.by_arm) node->arms.clear();
     return node;
   }
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <set>
 
 #include "apps/training/run_config.h"
+#include "core/config/problems.h"
 
 namespace norma::study {
 namespace {
@@ -55,8 +57,33 @@ bool touches(std::string_view key, std::string_view path) {
   return inside(key, path) || inside(path, key);
 }
 
+// One table of published values by arm. An arm's own name goes before a glob, and the first glob
+// before others.
+PublishedTable published_table(const Json& entries, const std::vector<std::string>& arms,
+                               const std::string& path, std::vector<config::Problem>& problems) {
+  PublishedTable table(arms.size());
+  for (const bool globs : {false, true}) {
+    for (const auto& [pattern, value] : entries.items()) {
+      const std::vector<std::size_t> found = arms_of(pattern, arms);
+      const bool by_name = found.size() == 1 && arms[found[0]] == pattern;
+      if (by_name == globs) continue;
+      for (const std::size_t arm : found) {
+        if (table[arm]) continue;
+        table[arm] = value.is_number() ? value.get<double>() : INFINITY;
+      }
+      if (found.empty()) {
+        problems.push_back({config::join(path, pattern),
+                            fmt::format("no arm is called so{}",
+                                        config::name_hint(pattern, {arms.begin(), arms.end()}))});
+      }
+    }
+  }
+  return table;
+}
+
 Scope scope_of(const Plan& plan) {
   Scope scope;
+  scope.published = plan.published;
   for (const Arm& arm : plan.arms) scope.arms.push_back(arm.name);
   scope.seeds = plan.seeds.size();
   if (!plan.runs.empty()) collect_numbers(plan.runs[0].config, {}, scope.numbers);
@@ -165,6 +192,12 @@ Plan make_plan(const StudyConfig& study) {
   }
   if (!problems.empty()) throw config::ConfigError(study.name, problems);
 
+  std::vector<std::string> arms;
+  for (const Arm& arm : plan.arms) arms.push_back(arm.name);
+  for (const auto& [name, entries] : study.published.value.items()) {
+    plan.published[name] =
+        published_table(entries, arms, config::join("published", name), problems);
+  }
   const Scope scope = scope_of(plan);
   for (std::size_t i = 0; i < study.claims.size(); ++i) {
     const ClaimConfig& claim = study.claims[i];
@@ -186,7 +219,7 @@ Plan make_plan(const StudyConfig& study) {
     const std::string path = config::join(config::join("floors", i), "expr");
     try {
       const Expression expression = Expression::parse(study.floors[i].expr, scope);
-      if (expression.is_truth() || expression.is_per_seed()) {
+      if (expression.is_truth() || expression.is_list()) {
         problems.push_back({path, "a floor must be a number that does not depend on a run"});
         continue;
       }

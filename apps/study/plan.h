@@ -42,6 +42,8 @@ struct Plan {
   std::vector<PlannedRun> runs;
   std::vector<CompiledClaim> claims;
   std::vector<Floor> floors;
+  // By name; "nan" is infinite, as the loss of a diverged run is.
+  std::map<std::string, PublishedTable, std::less<>> published;
 
   // The run of an arm and a seed, by index.
   [[nodiscard]] const PlannedRun& run(std::size_t arm, std::size_t seed) const {
@@ -50,7 +52,7 @@ struct Plan {
 };
 
 // Makes every configuration and compiles every claim. Throws ConfigError with all that is wrong:
-// the keys of an arm, the claims' expressions.
+// the keys of an arm, the claims' expressions, published values of no arm.
 [[nodiscard]] Plan make_plan(const StudyConfig& study);
 
 // Small letters, digits and single hyphens: a name as a part of a path.

@@ -9,6 +9,8 @@
 namespace norma::study {
 namespace {
 
+constexpr std::size_t kMostNames = 6;  // arms that an evidence names
+
 // Text of UTF-8 takes as many places as it has letters.
 std::size_t letters(const std::string& text) {
   return static_cast<std::size_t>(
@@ -45,6 +47,11 @@ std::vector<double> StudyResults::measure(std::string_view name, std::size_t arm
   for (std::size_t seed = 0; seed < plan->seeds.size(); ++seed)
     values.push_back(m->of(run(arm, seed)));
   return values;
+}
+
+const PublishedTable* StudyResults::published(std::string_view measure) const {
+  const auto found = plan->published.find(measure);
+  return found == plan->published.end() ? nullptr : &found->second;
 }
 
 bool StudyResults::as_expected() const {
@@ -102,6 +109,49 @@ std::string shown_deviation(const Spread& spread) {
   return fmt::format("{:.{}f}", spread.deviation, mean.size() - point - 1);
 }
 
+std::string shown_published(const std::optional<double>& value) {
+  if (!value) return "";
+  return std::isinf(*value) ? "fails" : shown_number(*value);
+}
+
+std::string shown_evidence(const Evidence& evidence) {
+  const std::vector<double>& values = evidence.values;
+  if (evidence.arms.size() < 2) {
+    std::vector<std::string> numbers;
+    for (const double x : values) numbers.push_back(shown_number(x));
+    return fmt::format("{} = {}", evidence.text, fmt::join(numbers, ", "));
+  }
+  const auto arm_of = [&](std::size_t i) -> const std::string& {
+    return evidence.arms[i * evidence.arms.size() / values.size()];
+  };
+  const auto holds = static_cast<std::size_t>(
+      std::count_if(values.begin(), values.end(), [](double x) { return x != 0; }));
+  if (!evidence.truth) {
+    const auto missing = static_cast<std::size_t>(
+        std::count_if(values.begin(), values.end(), [](double x) { return std::isnan(x); }));
+    if (missing > 0)
+      return fmt::format("{}: {} of {} values are missing", evidence.text, missing, values.size());
+    const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
+    const auto at = [&](auto x) { return static_cast<std::size_t>(x - values.begin()); };
+    return fmt::format("{}: {} values, from {} ({}) to {} ({})", evidence.text, values.size(),
+                       shown_number(*least), arm_of(at(least)), shown_number(*greatest),
+                       arm_of(at(greatest)));
+  }
+  std::string text = fmt::format("{}: {} of {}", evidence.text, holds, values.size());
+  if (holds == 0 || holds == values.size()) return text;
+  // The fewer are named.
+  const bool named = holds <= values.size() / 2;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if ((values[i] != 0) == named && (names.empty() || names.back() != arm_of(i)))
+      names.push_back(arm_of(i));
+  }
+  const std::size_t more = names.size() - std::min(names.size(), kMostNames);
+  names.resize(names.size() - more);
+  text += fmt::format("; {} {}", named ? "only" : "not", fmt::join(names, "; "));
+  return more > 0 ? text + fmt::format("; and {} more", more) : text;
+}
+
 std::string table_text(const StudyResults& results) {
   const Plan& plan = *results.plan;
   std::string text;
@@ -111,6 +161,8 @@ std::string table_text(const StudyResults& results) {
     std::vector<std::vector<std::string>> rows;
     std::vector<std::string> head = {measure, "mean", "std"};
     for (const std::int64_t seed : plan.seeds) head.push_back(fmt::format("seed {}", seed));
+    const PublishedTable* published = results.published(measure);
+    if (published) head.emplace_back("published");
     rows.push_back(head);
     for (std::size_t arm = 0; arm < plan.arms.size(); ++arm) {
       const std::vector<double> values = results.measure(measure, arm);
@@ -122,6 +174,7 @@ std::string table_text(const StudyResults& results) {
         row.push_back(outcome == Outcome::completed ? shown_number(values[seed])
                                                     : name_of(outcome));
       }
+      if (published) row.push_back(shown_published((*published)[arm]));
       rows.push_back(row);
     }
     std::vector<std::size_t> widths(head.size(), 0);
@@ -146,11 +199,8 @@ std::string claims_text(const StudyResults& results) {
     const std::string indent(14, ' ');
     text += fmt::format("{:<12}  {}\n", result.verdict(), claim.text);
     text += fmt::format("{}{}\n", indent, claim.expr);
-    for (const Evidence& e : result.evidence) {
-      std::vector<std::string> numbers;
-      for (const double x : e.values) numbers.push_back(shown_number(x));
-      text += fmt::format("{}{} = {}\n", indent, e.text, fmt::join(numbers, ", "));
-    }
+    for (const Evidence& e : result.evidence)
+      text += fmt::format("{}{}\n", indent, shown_evidence(e));
     if (!claim.published.empty()) text += fmt::format("{}published: {}\n", indent, claim.published);
     if (claim.expect == Verdict::fails)
       text += fmt::format("{}expected to fail: {}\n", indent, claim.why);
@@ -174,6 +224,7 @@ std::string results_csv(const StudyResults& results) {
   }
   std::string text = "arm,seed,status,steps";
   for (const std::string& column : columns) text += "," + column;
+  for (const auto& [name, table] : plan.published) text += "," + csv_cell("published." + name);
   for (const std::string& key : settings) text += "," + csv_cell(key);
   text += ",folder\n";
   for (std::size_t i = 0; i < plan.runs.size(); ++i) {
@@ -185,6 +236,8 @@ std::string results_csv(const StudyResults& results) {
                     name_of(record.outcome), record.train.empty() ? 0 : record.train.back().step);
     for (const std::string& column : columns)
       text += "," + csv_number(find_measure(column)->of(record));
+    for (const auto& [name, table] : plan.published)
+      text += "," + csv_number(table[run.arm].value_or(kMissing));
     for (const std::string& key : settings) {
       // The value that ran, whether the arm or the base sets it.
       const Json* value = &run.config;

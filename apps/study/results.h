@@ -33,6 +33,8 @@ struct StudyResults {
   }
   // A measure of an arm, a value a seed.
   [[nodiscard]] std::vector<double> measure(std::string_view name, std::size_t arm) const;
+  // The published table of a measure's name, or null.
+  [[nodiscard]] const PublishedTable* published(std::string_view measure) const;
   // True iff every claim's verdict is the expected one, and no run failed.
   [[nodiscard]] bool as_expected() const;
 };
@@ -53,11 +55,19 @@ struct Spread {
 // The deviation, with as many places as its mean has.
 [[nodiscard]] std::string shown_deviation(const Spread& spread);
 
-// The tables, one a measure: mean, deviation, each seed.
+// A published value as tables show it; "" where there is none.
+[[nodiscard]] std::string shown_published(const std::optional<double>& value);
+
+// `final("pre") = 0.240, 0.250`; over several arms how many values there are and which are the
+// least and the greatest, or on how many a comparison holds, and on which it does not.
+[[nodiscard]] std::string shown_evidence(const Evidence& evidence);
+
+// The tables, one a measure: mean, deviation, each seed, the published value.
 [[nodiscard]] std::string table_text(const StudyResults& results);
 // A paragraph a claim: verdict, sentence, numbers, the published ones.
 [[nodiscard]] std::string claims_text(const StudyResults& results);
-// A line a run: arm, seed, status, steps, the measures, the settings that differ, folder.
+// A line a run: arm, seed, status, steps, the measures, the published values
+// ("published.final"), the settings that differ, folder.
 [[nodiscard]] std::string results_csv(const StudyResults& results);
 
 }  // namespace norma::study

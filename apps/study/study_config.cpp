@@ -102,6 +102,9 @@ Fields StudyConfig::fields() {
       field("measures", &StudyConfig::measures, "What the tables show; the first one leads.",
             not_empty()),
       field("claims", &StudyConfig::claims, "What is checked."),
+      field("published", &StudyConfig::published,
+            "Tables of published values: by name an object, by arm or glob a number, \"nan\" or "
+            "\"inf\"."),
       field("floors", &StudyConfig::floors, "Levels that are drawn beside the losses."),
       field("long", &StudyConfig::is_long,
             "Whether it takes more than some minutes; left out by --all."),
@@ -133,6 +136,15 @@ void StudyConfig::check(Problems& problems, const std::string& path) const {
     if (!values.is_array() || values.empty()) {
       problems.add(join(join(path, "factors"), key), "expected a list of values; got {}",
                    shown(values));
+    }
+  }
+  for (const auto& [key, table] : published.value.items()) {
+    const std::string at = join(join(path, "published"), key);
+    if (!table.is_object()) problems.add(at, "expected an object; got {}", shown(table));
+    for (const auto& [arm, value] : table.items()) {
+      if (table.is_object() && !value.is_number() && value != "nan" && value != "inf") {
+        problems.add(join(at, arm), "expected a number, \"nan\" or \"inf\"; got {}", shown(value));
+      }
     }
   }
   std::vector<std::int64_t> sorted = seeds;

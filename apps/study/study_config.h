@@ -9,6 +9,9 @@
 //
 // An arm sets dotted keys over the base. With factors, every arm is run with every combination of
 // the factors' values, and is named "pre, lr=0.001"; without arms, "lr=0.001".
+//
+// "published": {"final": {"pre, lr=0.001": 0.4, "post, *": "nan"}} are tables of published values,
+// by arm or glob; one that is called as a measure stands beside it.
 #pragma once
 
 #include <cstdint>
@@ -70,6 +73,7 @@ struct StudyConfig {
   std::vector<std::string> measures = {"final"};
   std::vector<ClaimConfig> claims;
   std::vector<FloorConfig> floors;
+  AnyObject published;
   bool is_long = false;
 
   static config::Fields fields();

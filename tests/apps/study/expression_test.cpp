@@ -14,7 +14,8 @@ namespace {
 const Scope kScope{
     {"pre", "post", "gone", "nan", "post, lr=0.01"},
     3,
-    {{"data.vocab", 64}, {"model.layers", 24}, {"encoder.layers", 2}, {"steps", 150}}};
+    {{"data.vocab", 64}, {"model.layers", 24}, {"encoder.layers", 2}, {"steps", 150}},
+    {{"table", {0.5, 3.0, {}, INFINITY, 2.0}}}};
 
 double measured(const Measure& measure, std::size_t arm, std::size_t seed,
                 const MeasureArguments& arguments) {
@@ -33,14 +34,14 @@ Value evaluate(const std::string& text, std::vector<Evidence>* evidence = nullpt
 }
 double number(const std::string& text) {
   const Value value = evaluate(text);
-  CHECK_FALSE(value.per_seed);
+  CHECK_FALSE(value.list);
   CHECK_FALSE(value.truth);
   return value.values.at(0);
 }
 bool truth(const std::string& text) {
   const Value value = evaluate(text);
   CHECK(value.truth);
-  CHECK_FALSE(value.per_seed);
+  CHECK_FALSE(value.list);
   return value.values.at(0) != 0;
 }
 
@@ -78,7 +79,7 @@ TEST_CASE("names are numbers of the configuration, by path or by the last part",
 
 TEST_CASE("measures have a value a seed, and act seed by seed", "[study]") {
   const Value difference = evaluate("final(\"post\") - final(\"pre\")");
-  CHECK(difference.per_seed);
+  CHECK(difference.list);
   REQUIRE(difference.values.size() == 3);
   CHECK(difference.values[0] == Approx(3.9));
   CHECK(difference.values[2] == Approx(5.7));
@@ -91,6 +92,44 @@ TEST_CASE("measures have a value a seed, and act seed by seed", "[study]") {
   CHECK(number("mean(loss('pre', 7))") == Approx(7.2));
   CHECK(number("mean(final('post', 'lr=0.01'))") == 1);
   CHECK(number("mean(best('post'))") == 2.5);
+}
+
+TEST_CASE("a glob is a list over the arms that match and their seeds", "[study]") {
+  const Value both = evaluate("final('p*')");  // pre; post; post, lr=0.01
+  CHECK(both.list);
+  const std::vector<double> all = {0.1, 0.2, 0.1 * 3, 4, 5, 6, 1, 1, 1};
+  CHECK(both.values == all);
+  CHECK(evaluate("final('post', 'lr=*')").values == std::vector<double>{1, 1, 1});
+  CHECK(evaluate("final('p?st')").values == std::vector<double>{4, 5, 6});
+  CHECK(number("min(final('post*'))") == 1);
+  CHECK(number("mean(final('post*'))") == 3);
+  CHECK(evaluate("final('p*') - best('p*')").values[5] == 3);  // entry by entry
+  CHECK(evaluate("final('post') * 0 + final('pre')").values[1] == 0.2);
+  CHECK(truth("count(final('p*') > 4.5) == 2"));
+  // Sensitivity to the rate: Wortsman et al. (2023), arXiv 2309.14322.
+  CHECK(number("mean(min(final('post*'), log(vocab))) - min(final('post*'))") ==
+        Approx((4 + 2 * 4.1588830833596715 + 3) / 6 - 1));
+}
+
+TEST_CASE("one value of each arm", "[study]") {
+  CHECK(evaluate("median_by_arm(final('post*'))").values == std::vector<double>{5, 1});
+  CHECK(evaluate("mean_by_arm(max(final('post*'), 5))").values[0] == Approx(16.0 / 3));
+  CHECK(number("max(median_by_arm(final('p*')))") == 5);
+  // It is paired with each seed of its arm.
+  CHECK(evaluate("final('post*') - median_by_arm(final('post*'))").values ==
+        std::vector<double>{-1, 0, 1, 0, 0, 0});
+  CHECK(evaluate("median_by_arm(final('post*')) - final('post*')").values[0] == 1);
+}
+
+TEST_CASE("published values stand beside the measured ones", "[study]") {
+  CHECK(evaluate("published('pre', 'table')").values == std::vector<double>{0.5, 0.5, 0.5});
+  CHECK(evaluate("published('post', 'lr=0.01', 'table')").values[0] == 2);
+  CHECK(evaluate("published('po*', 'table')").values == std::vector<double>{3, 3, 3, 2, 2, 2});
+  CHECK(truth("all(published('nan', 'table') > 1e9)"));
+  CHECK_FALSE(evaluate("published('nan', 'table') > 1").missing);
+  // The same verdict: yes in both, no in both.
+  CHECK(truth("count((final('p*') > 0.4) == (published('p*', 'table') > 0.4)) == 6"));
+  CHECK(truth("all((final('p*') > 0.4) != (published('p*', 'table') < 0.4)) == (1 > 2)"));
 }
 
 TEST_CASE("comparisons, and, or, not", "[study]") {
@@ -134,6 +173,17 @@ TEST_CASE("evidence has each measure once, as written", "[study]") {
   CHECK(evidence[0].text == "final(\"pre\")");
   CHECK(evidence[0].values.size() == 3);
   CHECK(evidence[1].text == "best('post', \"lr=0.01\")");
+  CHECK(evidence[1].arms == std::vector<std::string>{"post, lr=0.01"});
+  // Over several arms the answers too, which are the argument of the reduction, or the whole.
+  const std::string text = GENERATE("final('p*') > 0.15", "all( final('p*') > 0.15 )");
+  std::vector<Evidence> several;
+  (void)evaluate(text, &several);
+  REQUIRE(several.size() == 2);
+  CHECK(several[0].text == "final('p*')");
+  CHECK(several[1].text == "final('p*') > 0.15");
+  CHECK(several[1].truth);
+  CHECK(several[1].values == std::vector<double>{0, 1, 1, 1, 1, 1, 1, 1, 1});
+  CHECK(several[1].arms == std::vector<std::string>{"pre", "post", "post, lr=0.01"});
 }
 
 TEST_CASE("errors say where, and what was meant", "[study]") {
@@ -145,6 +195,16 @@ TEST_CASE("errors say where, and what was meant", "[study]") {
        "\"final\""},
       {"vocabs", "unknown name \"vocabs\"; a name is a number"},
       {"data.vocap", "the nearest known name is \"data.vocab\""},
+      {"final(\"q*\") > 4", "\"q*\" matches no arm; the first arm is \"pre\""},
+      {"final(\"p*\") - final(\"pre\")", "column 13 of"},
+      {"final(\"p*\") > final(\"pre\")", "lists over 3 and 1 arms do not pair"},
+      {"median_by_arm(3)", "median_by_arm is over the seeds"},
+      {"published(\"pre\")", "published expects the name of an arm in quotes, then the name of a"},
+      {"published", "published is a function: write published(...)"},
+      {"published(\"pre\", \"tabel\")",
+       "no table \"tabel\" under the study's \"published\"; the nearest known name is \"table\""},
+      {"published(\"*\", \"table\")", "the table \"table\" has no value for \"gone\""},
+      {"(1 < 2) == 3", "a comparison expects a yes or no"},
       {"final(pre) < 1", "unknown name \"pre\""},
       {"final() < 1", "final expects the name of an arm in quotes"},
       {"final", "final is a function: write final(...)"},

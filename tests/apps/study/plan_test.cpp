@@ -72,6 +72,12 @@ TEST_CASE("what is wrong with an arm or a claim is said before anything runs", "
   NORMA_CHECK_ERROR(plan_with("floors", R"json([{"label": "x", "expr": "final(\"one\")"
 }])json"),
                     "does not depend on a run");
+  NORMA_CHECK_ERROR(plan_with("published", R"json({"final": {"ones": 3}})json"),
+                    "published.final.ones: no arm is called so; the nearest known name is \"one\"");
+  NORMA_CHECK_ERROR(plan_with("published", R"json({"final": {"one": "high"}})json"),
+                    "published.final.one: expected a number, \"nan\" or \"inf\"; got \"high\"");
+  NORMA_CHECK_ERROR(plan_with("published", R"json({"final": 3})json"),
+                    "published.final: expected an object; got 3");
   NORMA_CHECK_ERROR(plan_with("arm", "{}"), "the nearest known name is \"arms\"");
   // All at once.
   const std::string both = error_of([] {

@@ -121,6 +121,47 @@ TEST_CASE("the table and the CSV", "[study]") {
   CHECK(contains(csv, "two,1,completed,20,4,4,1,0.002,runs/two-seed-1-"));
 }
 
+TEST_CASE("published values in table and CSV", "[study]") {
+  StudyConfig config = test::small_study(R"json([
+    {"text": "The same verdicts.",
+     "expr": "count((final(\"*\") > 2) == (published(\"*\", \"final\") > 2)) == 4"}])json");
+  config.published.value = config::parse_json(R"({"final": {"*": "nan", "one": 0.25}})");
+  const Plan plan = make_plan(config);
+  const StudyResults results = judge(plan, runs(0.25, 4, 3, 4));
+  CHECK(table_text(results) ==
+        "final   mean    std  seed 0  seed 1  published\n"
+        "one    1.625  1.945   0.250   3.000      0.250\n"
+        "two    4.000  0.000   4.000   4.000      fails\n");
+  CHECK(contains(results_csv(results), "seconds,published.final,optimizer.lr"));
+  CHECK(contains(results_csv(results), ",1,0.25,0.001,runs/one-seed-0-"));
+  CHECK(contains(results_csv(results), ",1,inf,0.002,runs/two-seed-0-"));
+  CHECK(results.claims[0].held == false);
+  const std::string text = claims_text(results);
+  CHECK(contains(text, "final(\"*\"): 4 values, from 0.250 (one) to 4.000 (two)"));
+  CHECK(contains(text, "(published(\"*\", \"final\") > 2): 3 of 4; not one\n"));
+  CHECK(judge(plan, runs(0.25, 4, 0.25, 4)).claims[0].held == true);
+  std::vector<RunRecord> some = runs(0.25, 4, 0.25, 4);
+  some[1] = test::flat_run(1, Outcome::diverged);  // infinite, as the published "nan" is
+  CHECK(judge(plan, some).claims[0].held == true);
+}
+
+TEST_CASE("evidence over many arms is short", "[study]") {
+  Evidence e{"final(\"*\") > 1", {}, {}, true};
+  for (int i = 0; i < 20; ++i) {
+    e.arms.push_back(fmt::format("a{}", i));
+    e.values.push_back(i % 2 == 0 ? 1 : 0);
+  }
+  CHECK(shown_evidence(e) ==
+        "final(\"*\") > 1: 10 of 20; only a0; a2; a4; a6; a8; a10; and 4 more");
+  e.values.assign(20, 1);
+  CHECK(shown_evidence(e) == "final(\"*\") > 1: 20 of 20");
+  e.values[7] = 0;
+  CHECK(shown_evidence(e) == "final(\"*\") > 1: 19 of 20; not a7");
+  e.truth = false;
+  e.values[3] = kMissing;
+  CHECK(shown_evidence(e) == "final(\"*\") > 1: 1 of 20 values are missing");
+}
+
 TEST_CASE("numbers as tables show them", "[study]") {
   CHECK(shown_number(4.1589) == "4.159");
   CHECK(shown_number(0.00012) == "1.20e-04");
