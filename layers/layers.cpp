@@ -84,6 +84,7 @@ Layers::Layers(Built built, const Scope& scope)
 Tensor Layers::forward(const Tensor& x, const Forward& pass) {
   Tensor y = x;
   const bool observed = pass.observer && path().empty();  // the model itself, not a part of it
+  if (observed && is_floating(x.dtype())) pass.observer->stream("input", x);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     Layer& layer = *layers_[i];
     y = layer.is_block() ? recomputed(layer, y, pass) : layer.forward(y, pass);

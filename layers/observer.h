@@ -17,7 +17,8 @@ class Observer {
   Observer& operator=(const Observer&) = delete;
 
   // The residual stream (B, T, C), or an activation (B, ...): at `path` = "blocks.3" what leaves
-  // that block, at "embedding" what enters the first one, at "layers.2" what leaves a layer.
+  // that block, at "embedding" what enters the first one; at "layers.2" what leaves that layer of
+  // a sequential model, at "input" the numbers that enter the first one.
   virtual void stream(std::string_view path, const Tensor& x) = 0;
   // What a residual branch adds to the stream (after its norms, factors and dropout), at
   // "blocks.3.attention" or "blocks.3.ffn".

@@ -17,6 +17,17 @@ struct Arguments {
   bool no_curvature = false, json = false;
 };
 
+// What stands at each place of a sequential model.
+ProbeLabels labels_of(const ModelConfig& model) {
+  ProbeLabels labels;
+  if (const auto* sequential = model.get_if<SequentialConfig>()) {
+    for (std::size_t i = 0; i < sequential->layers.size(); ++i) {
+      labels[fmt::format("layers.{}", i)] = sequential->layers[i].type();
+    }
+  }
+  return labels;
+}
+
 Status probe_model(const Arguments& arguments) {
   const RunConfig config = load_run_config(arguments.config, arguments.sets);
   const auto seed = static_cast<std::uint64_t>(config.seed);
@@ -31,7 +42,7 @@ Status probe_model(const Arguments& arguments) {
                                     .curvature = !arguments.no_curvature,
                                     .seed = seed});
   if (!arguments.json) {
-    fmt::print("{}", probe_text(values));
+    fmt::print("{}", probe_text(values, labels_of(config.model)));
     return kDone;
   }
   Json json;

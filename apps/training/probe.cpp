@@ -96,12 +96,14 @@ class Recorder final : public Observer {
 
   [[nodiscard]] bool wants_logits() const override { return batch_ == 0; }
 
-  // Over the batches: how far a feature's mean over a batch moves, by its deviation inside one.
+  // Over the batches: how far a feature's mean over a batch moves, by its deviation over all of
+  // them. The variance over all is that inside a batch and that of the means together, so that it
+  // is right at any size of a batch, even 1.
   void finish() {
     for (const std::string& path : paths_) {
       const std::vector<Features>& batches = features_[path];
       if (batches.size() < 2) continue;
-      double moved = 0, inside = 0;
+      double moved = 0, all = 0;
       const std::size_t features = batches[0].mean.size();
       for (std::size_t f = 0; f < features; ++f) {
         Vector means;
@@ -109,10 +111,12 @@ class Recorder final : public Observer {
         Moments m;
         for (const double v : means) m.add(v);
         const double n = m.count;
-        moved += std::pow(deviation(means, m.mean()), 2) * n / (n - 1);
-        for (const Features& b : batches) inside += b.variance[f] / n;
+        const double of_means = std::pow(deviation(means, m.mean()), 2) * n / (n - 1);
+        moved += of_means;
+        all += of_means;
+        for (const Features& b : batches) all += b.variance[f] / n;
       }
-      put("stream.spread", path, std::sqrt(moved / inside));
+      put("stream.spread", path, std::sqrt(moved / all));
     }
   }
 
@@ -168,32 +172,36 @@ Tensor loss_of(Model& model, const Batch& batch, const LossConfig& loss,
   return loss.apply(model.forward(batch.inputs, pass), batch.targets);
 }
 
-// "blocks.3" of "blocks.3.ffn.up.weight", "encoder.blocks.0" of an encoder's; empty outside.
-std::string block_of(std::string_view name) {
+// "blocks.3" of "blocks.3.ffn.up.weight", "encoder.blocks.0" of an encoder's, "layers.2" of
+// "2.weight", as a sequential model names it; empty outside.
+std::string part_of(std::string_view name) {
+  if (name[0] >= '0' && name[0] <= '9') {
+    return fmt::format("layers.{}", name.substr(0, name.find('.')));
+  }
   const std::size_t at = name.find("blocks.");
   if (at == std::string_view::npos) return "";
   const std::size_t end = name.find('.', at + 7);
   return std::string(name.substr(0, end));
 }
 
-// The norms of the parameters' gradients, of the blocks' and of the whole one.
+// The norms of the parameters' gradients, of the blocks' or layers' and of the whole one.
 void put_norms(ProbeValues& values, std::string_view prefix,
                const std::vector<NamedParameter>& parameters,
                const std::vector<Vector>& gradients) {
   double whole = 0;
-  std::vector<std::pair<std::string, double>> blocks;
+  std::vector<std::pair<std::string, double>> parts;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     double squares = 0;
     for (const double g : gradients[i]) squares += g * g;
     values.emplace_back(fmt::format("{}.{}", prefix, parameters[i].name), std::sqrt(squares));
     whole += squares;
-    const std::string block = block_of(parameters[i].name);
-    if (block.empty()) continue;
-    if (blocks.empty() || blocks.back().first != block) blocks.emplace_back(block, 0);
-    blocks.back().second += squares;
+    const std::string part = part_of(parameters[i].name);
+    if (part.empty()) continue;
+    if (parts.empty() || parts.back().first != part) parts.emplace_back(part, 0);
+    parts.back().second += squares;
   }
-  for (const auto& [block, squares] : blocks) {
-    values.emplace_back(fmt::format("{}.{}", prefix, block), std::sqrt(squares));
+  for (const auto& [part, squares] : parts) {
+    values.emplace_back(fmt::format("{}.{}", prefix, part), std::sqrt(squares));
   }
   values.emplace_back(fmt::format("{}.whole", prefix), std::sqrt(whole));
 }
@@ -286,14 +294,13 @@ const double* find(const ProbeValues& values, std::string_view name) {
   return nullptr;
 }
 
-// The number of blocks below `prefix` ("blocks." or "encoder.blocks.").
+}  // namespace
+
 std::int64_t count_blocks(const ProbeValues& values, std::string_view prefix) {
   std::int64_t n = 0;
   while (find(values, fmt::format("grad.{}{}", prefix, n))) ++n;
   return n;
 }
-
-}  // namespace
 
 double probe_value(const ProbeValues& values, std::string_view name) {
   if (const double* value = find(values, name)) return *value;
@@ -314,73 +321,6 @@ double probe_value(const ProbeValues& values, std::string_view name) {
   const double* value =
       find(values, fmt::format("{}{}{}", name.substr(0, begin), index, name.substr(end)));
   return value ? *value : kNothing;
-}
-
-namespace {
-
-constexpr std::size_t kMostRows = 40;
-
-std::string cell(double x) { return std::isnan(x) ? "-" : fmt::format("{:.4g}", x); }
-
-// The paths of the values called `what`.PATH, in their order.
-std::vector<std::string> paths_of(const ProbeValues& values, std::string_view what) {
-  std::vector<std::string> paths;
-  for (const auto& [name, value] : values) {
-    if (name.starts_with(what)) paths.push_back(name.substr(what.size()));
-  }
-  return paths;
-}
-
-// The mean over the depth of the logarithm of a growth: 0 is ideal.
-double growth(double from, double to, std::size_t blocks) {
-  return std::log(to / from) / static_cast<double>(blocks);
-}
-
-}  // namespace
-
-std::string probe_text(const ProbeValues& values) {
-  const auto at = [&](const std::string& name) { return probe_value(values, name); };
-  std::string text =
-      fmt::format("{:<20} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "at", "RMS",
-                  "mean", "std", "attention", "ffn", "logit", "gradient", "averaged");
-  const std::vector<std::string> paths = paths_of(values, "stream.rms.");
-  const std::size_t stride = (paths.size() + kMostRows - 1) / kMostRows;
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    if (stride > 1 && i % stride != 0 && i + 1 != paths.size()) continue;
-    const std::string& p = paths[i];
-    text += fmt::format(
-        "{:<20} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", p,
-        cell(at("stream.rms." + p)), cell(at("stream.mean." + p)), cell(at("stream.std." + p)),
-        cell(at("branch.share." + p + ".attention")), cell(at("branch.share." + p + ".ffn")),
-        cell(at("logit." + p + ".attention")), cell(at("grad." + p)), cell(at("mean_grad." + p)));
-  }
-  text += fmt::format(
-      "\nRMS, mean and std of what leaves there; attention and ffn: RMS of what the branch adds, "
-      "by "
-      "that; logit: the largest of\nattention; gradient: norm over the block's parameters, on one "
-      "batch and averaged over the batches.\n\n");
-  text += fmt::format("loss {}, norm of the whole gradient {}, averaged {}\n", cell(at("loss")),
-                      cell(at("grad.whole")), cell(at("mean_grad.whole")));
-  const std::size_t blocks = paths_of(values, "grad.blocks.").empty()
-                                 ? 0
-                                 : static_cast<std::size_t>(count_blocks(values, "blocks."));
-  if (blocks > 1 && at("stream.rms.embedding") > 0) {
-    text += fmt::format(
-        "growth a block, as a logarithm (0 is ideal): stream {:+.3f}, gradient toward the input "
-        "{:+.3f}\n",
-        growth(at("stream.rms.embedding"), at("stream.rms.blocks.last"), blocks),
-        growth(at("grad.blocks.last"), at("grad.blocks.first"), blocks));
-  }
-  if (!std::isnan(at("sharpness"))) {
-    text += fmt::format(
-        "sharpness: largest eigenvalue of the Hessian {}, smallest {}; as Adam's first step sees "
-        "it "
-        "{}\n"
-        "predicted stable rate: below {} for gradient descent, below {} for Adam\n",
-        cell(at("sharpness")), cell(at("sharpness.smallest")), cell(at("sharpness.adam")),
-        cell(at("stable_lr.sgd")), cell(at("stable_lr.adam")));
-  }
-  return text;
 }
 
 }  // namespace norma

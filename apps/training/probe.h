@@ -4,15 +4,16 @@
 // the records of `train.probe_every` and for the claims of studies:
 //
 //   loss                        of the first batch, per target
-//   stream.mean|std|rms.PATH    of what passes at PATH: "embedding", "blocks.3", "layers.2"
+//   stream.mean|std|rms.PATH    of what passes at PATH: "embedding", "blocks.3"; in sequential
+//                               models "input" and "layers.2", what leaves that layer
 //   stream.spread.PATH          deviation, over the batches, of a feature's mean over a batch,
-//                               by its deviation inside: 1/sqrt(B) for independent samples
+//                               by its deviation over all: 1/sqrt(B) for independent samples
 //   branch.rms.PATH             of what a residual branch adds: "blocks.3.attention"
 //   branch.share.PATH           that, by the RMS of what leaves its block
 //   logit.PATH                  largest attention logit of all heads: "blocks.3.attention"
 //   logit.PATH.H                of head H
 //   grad.NAME                   norm of the gradient of a parameter, on the first batch
-//   grad.blocks.3               of a block's parameters together
+//   grad.blocks.3               of a block's parameters together; grad.layers.2 of a layer's
 //   grad.whole                  of all
 //   mean_grad.(the same)        norm of the gradient averaged over the batches
 //   sharpness                   largest eigenvalue of the loss's Hessian; sharpness.smallest
@@ -24,6 +25,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,7 +55,13 @@ using ProbeValues = std::vector<std::pair<std::string, double>>;
 // The value called `name`, see Note [Names of probe values]; NaN if there is none.
 [[nodiscard]] double probe_value(const ProbeValues& values, std::string_view name);
 
+// The number of blocks whose gradients are there, below `prefix` ("blocks." or "encoder.blocks.").
+[[nodiscard]] std::int64_t count_blocks(const ProbeValues& values, std::string_view prefix);
+
+// By path, a word beside it: "layers.2" is a "batch_norm".
+using ProbeLabels = std::map<std::string, std::string>;
+
 // Tables by depth, for the terminal.
-[[nodiscard]] std::string probe_text(const ProbeValues& values);
+[[nodiscard]] std::string probe_text(const ProbeValues& values, const ProbeLabels& labels = {});
 
 }  // namespace norma

@@ -168,6 +168,48 @@ TEST_CASE("the values of a probe") {
       "mean_grad.whole")));
 }
 
+TEST_CASE("the values of a probe of a sequential model, layer by layer") {
+  Probed p;
+  p.config = parse_run_config(config::parse_json(R"({
+      "data": {"type": "gaussians", "features": 400, "samples": 4000},
+      "model": {"type": "sequential", "layers": [
+          {"type": "linear", "out": 6}, "batch_norm", "relu", {"type": "linear", "out": 3}]},
+      "train": {"steps": 1, "batch": 8, "precision": "f64"}})"));
+  p.data = build_data(p.config);
+  p.model = build_model(p.config, p.data->spec());
+  const ProbeOptions options{.batch = 8, .batches = 16, .curvature = false};
+  const ProbeValues values = probe(*p.model, *p.data, p.config.loss, options);
+  const auto at = [&](const char* name) { return probe_value(values, name); };
+  const Vector input = p.data->train_batch(0, 8).inputs.to_vector();
+  double squares = 0;
+  for (const double v : input) squares += v * v;
+  CHECK(at("stream.rms.input") == Approx(std::sqrt(squares / static_cast<double>(input.size()))));
+  // Inputs are independent samples; BatchNorm takes the difference of their batches away.
+  CHECK(at("stream.spread.input") == Approx(1 / std::sqrt(8.0)).epsilon(0.05));
+  CHECK(at("stream.spread.layers.1") < 1e-10);
+  CHECK(at("stream.std.layers.1") == Approx(1).epsilon(1e-3));
+  CHECK(at("stream.mean.layers.2") > 0.2);
+  CHECK(at("grad.layers.3") == Approx(std::hypot(at("grad.3.weight"), at("grad.3.bias"))));
+  CHECK(at("grad.layers.3") > 0);
+  CHECK(std::isnan(at("grad.layers.2")));
+  const std::string text = probe_text(values, {{"layers.1", "batch_norm"}});
+  CHECK(text.find("layers.1 batch_norm ") != std::string::npos);
+  CHECK(text.find("spread") != std::string::npos);
+
+  // At any size of a batch, down to one sample.
+  p.config = parse_run_config(config::parse_json(R"({
+      "data": {"type": "gaussians", "features": 400, "samples": 4000},
+      "model": {"type": "sequential", "layers": [{"type": "linear", "out": 3}]},
+      "train": {"steps": 1, "batch": 1, "precision": "f64"}})"));
+  p.model = build_model(p.config, p.data->spec());
+  for (const std::int64_t batch : {1, 2}) {
+    const ProbeValues small = probe(*p.model, *p.data, p.config.loss,
+                                    {.batch = batch, .batches = 64, .curvature = false});
+    CHECK(probe_value(small, "stream.spread.input") ==
+          Approx(1 / std::sqrt(static_cast<double>(batch))).epsilon(0.05));
+  }
+}
+
 TEST_CASE("probes during training change nothing of it") {
   const TemporaryFolder folder;
   const auto train = [&](const char* name, const char* every) {

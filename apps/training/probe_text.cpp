@@ -1,0 +1,101 @@
+// The tables of a probe, for the terminal.
+#include <cmath>
+
+#include "apps/training/probe.h"
+
+namespace norma {
+namespace {
+
+constexpr std::size_t kMostRows = 40;
+
+// A column of the table by depth: its head, and the value's name before and after the path.
+struct Column {
+  const char* head;
+  const char* before;
+  const char* after = "";
+};
+constexpr Column kBlockColumns[] = {{"RMS", "stream.rms."},
+                                    {"mean", "stream.mean."},
+                                    {"std", "stream.std."},
+                                    {"attention", "branch.share.", ".attention"},
+                                    {"ffn", "branch.share.", ".ffn"},
+                                    {"logit", "logit.", ".attention"},
+                                    {"gradient", "grad."},
+                                    {"averaged", "mean_grad."}};
+constexpr const char* kBlockLegend =
+    "RMS, mean and std of what leaves there; attention and ffn: RMS of what the branch adds, by "
+    "that; logit: the largest of\nattention; gradient: norm over the block's parameters, on one "
+    "batch and averaged over the batches.";
+constexpr Column kLayerColumns[] = {{"RMS", "stream.rms."}, {"mean", "stream.mean."},
+                                    {"std", "stream.std."}, {"spread", "stream.spread."},
+                                    {"gradient", "grad."},  {"averaged", "mean_grad."}};
+constexpr const char* kLayerLegend =
+    "RMS, mean and std of what leaves the layer; spread: deviation of a feature's mean over a "
+    "batch, by the feature's own,\n1/sqrt(batch) where samples are independent; gradient: norm "
+    "over the layer's parameters, on one batch and averaged\nover the batches.";
+
+std::string cell(double x) { return std::isnan(x) ? "-" : fmt::format("{:.4g}", x); }
+
+// The paths of the values called `what`.PATH, in their order.
+std::vector<std::string> paths_of(const ProbeValues& values, std::string_view what) {
+  std::vector<std::string> paths;
+  for (const auto& [name, value] : values) {
+    if (name.starts_with(what)) paths.push_back(name.substr(what.size()));
+  }
+  return paths;
+}
+
+std::string depth_table(const ProbeValues& values, std::span<const Column> columns,
+                        const char* legend, const ProbeLabels& labels) {
+  std::string text = fmt::format("{:<24}", "at");
+  for (const Column& c : columns) text += fmt::format(" {:>10}", c.head);
+  text += '\n';
+  const std::vector<std::string> paths = paths_of(values, "stream.rms.");
+  const std::size_t stride = (paths.size() + kMostRows - 1) / kMostRows;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (i % stride != 0 && i + 1 != paths.size()) continue;
+    const auto label = labels.find(paths[i]);
+    text +=
+        fmt::format("{:<24}", label == labels.end() ? paths[i] : paths[i] + " " + label->second);
+    for (const Column& c : columns) {
+      text += fmt::format(" {:>10}", cell(probe_value(values, c.before + paths[i] + c.after)));
+    }
+    text += '\n';
+  }
+  return fmt::format("{}\n{}\n\n", text, legend);
+}
+
+// The mean over the depth of the logarithm of a growth: 0 is ideal.
+double growth(double from, double to, std::size_t blocks) {
+  return std::log(to / from) / static_cast<double>(blocks);
+}
+
+}  // namespace
+
+std::string probe_text(const ProbeValues& values, const ProbeLabels& labels) {
+  const auto at = [&](const std::string& name) { return probe_value(values, name); };
+  const bool layers = !paths_of(values, "stream.rms.layers.").empty();
+  std::string text = layers ? depth_table(values, kLayerColumns, kLayerLegend, labels)
+                            : depth_table(values, kBlockColumns, kBlockLegend, labels);
+  text += fmt::format("loss {}, norm of the whole gradient {}, averaged {}\n", cell(at("loss")),
+                      cell(at("grad.whole")), cell(at("mean_grad.whole")));
+  const auto blocks = static_cast<std::size_t>(count_blocks(values, "blocks."));
+  if (blocks > 1 && at("stream.rms.embedding") > 0) {
+    text += fmt::format(
+        "growth a block, as a logarithm (0 is ideal): stream {:+.3f}, gradient toward the input "
+        "{:+.3f}\n",
+        growth(at("stream.rms.embedding"), at("stream.rms.blocks.last"), blocks),
+        growth(at("grad.blocks.last"), at("grad.blocks.first"), blocks));
+  }
+  if (!std::isnan(at("sharpness"))) {
+    text += fmt::format(
+        "sharpness: largest eigenvalue of the Hessian {}, smallest {}; as Adam's first step sees "
+        "it {}\n"
+        "predicted stable rate: below {} for gradient descent, below {} for Adam\n",
+        cell(at("sharpness")), cell(at("sharpness.smallest")), cell(at("sharpness.adam")),
+        cell(at("stable_lr.sgd")), cell(at("stable_lr.adam")));
+  }
+  return text;
+}
+
+}  // namespace norma
