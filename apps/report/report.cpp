@@ -23,6 +23,8 @@ using study::TrainPoint;
 
 const SvgOptions kLarge{.width = 880, .height = 430};
 const SvgOptions kSmall{.width = 450, .height = 300};
+constexpr const char* kDifferenceNote =
+    " Differences are seed by seed: their mean, and half of its 95 % interval (Student's t).";
 constexpr std::size_t kMostSettings = 12;  // columns of the table of settings
 
 // Dotted path to text, for every value that is no object.
@@ -193,23 +195,33 @@ std::string measures_html(const Subject& subject) {
   for (const std::string& name : subject.measures) {
     const study::Measure& measure = *study::find_measure(name);
     std::vector<std::string> head = {"", "mean", "std"};
+    if (!subject.reference.empty()) head.push_back("minus " + subject.reference);
     head.insert(head.end(), subject.arms[0].run_names.begin(), subject.arms[0].run_names.end());
     if (has_published(subject, name)) head.emplace_back("published");
     std::vector<std::vector<Cell>> rows;
     for (std::size_t i = 0; i < subject.arms.size(); ++i) {
       const auto& arm = subject.arms[i];
-      std::vector<double> values;
-      for (const RunRecord& run : arm.runs) values.push_back(measure.of(run));
+      const auto values_of = [&](const Subject::Arm& a) {
+        std::vector<double> values;
+        for (const RunRecord& run : a.runs) values.push_back(measure.of(run));
+        return values;
+      };
+      const std::vector<double> values = values_of(arm);
       const study::Spread s = study::spread(values);
       rows.push_back({{swatch(i) + escaped(arm.name)},
                       {"<strong>" + shown_number(s.mean) + "</strong>", true},
                       {study::shown_deviation(s), true}});
+      if (!subject.reference.empty()) {
+        const std::string difference = study::shown_difference(
+            study::paired_difference(values, values_of(subject.arms[arm.reference])));
+        rows.back().push_back({arm.reference == i ? "" : difference, true});
+      }
       for (const RunRecord& run : arm.runs)
         rows.back().push_back({shown_value(run, measure), true});
       if (has_published(subject, name)) rows.back().push_back(published_cell(arm, name));
     }
-    html += fmt::format("<h2>Results: {}</h2>\n<p class=\"soft\">The {}.</p>\n", escaped(name),
-                        escaped(measure.doc));
+    html += fmt::format("<h2>Results: {}</h2>\n<p class=\"soft\">The {}.{}</p>\n", escaped(name),
+                        escaped(measure.doc), subject.reference.empty() ? "" : kDifferenceNote);
     html += table(head, rows);
   }
   return html;
@@ -302,14 +314,16 @@ Subject subject_of(const study::StudyResults& results) {
   subject.source = plan.config.source;
   subject.measures = plan.config.measures;
   subject.claims = results.claims;
+  if (plan.seeds.size() > 1 && plan.arms.size() > 1) subject.reference = plan.reference;
   for (const study::Floor& floor : plan.floors)
     subject.levels.push_back({floor.label, floor.value});
   for (std::size_t arm = 0; arm < plan.arms.size(); ++arm) {
-    Subject::Arm a{plan.arms[arm].name, plan.run(arm, 0).config, {}, {}, {}};
+    Subject::Arm a{plan.arms[arm].name, plan.run(arm, 0).config, {}, {}, {}, 0};
     for (std::size_t seed = 0; seed < plan.seeds.size(); ++seed) {
       a.runs.push_back(results.run(arm, seed));
       a.run_names.push_back(fmt::format("seed {}", plan.seeds[seed]));
     }
+    a.reference = plan.arms[arm].reference;
     for (const auto& [name, table] : plan.published) a.published[name] = table[arm];
     subject.arms.push_back(std::move(a));
   }

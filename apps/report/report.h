@@ -19,9 +19,11 @@ struct Subject {
     std::vector<study::RunRecord> runs;
     std::vector<std::string> run_names;                      // "seed 0"
     std::map<std::string, std::optional<double>> published;  // by measure
+    std::size_t reference = 0;                               // the arm that it is compared with
   };
   std::string title, doc, source;
   std::vector<Arm> arms;
+  std::string reference;  // what the arms are compared with; empty: nothing
   std::vector<Level> levels;
   std::vector<std::string> measures;
   std::vector<study::ClaimResult> claims;

@@ -29,7 +29,9 @@ std::vector<Arm> make_arms(const StudyConfig& study) {
     for (const Arm& arm : arms) {
       for (const Json& value : values) {
         Arm next = arm;
-        next.name += (arm.name.empty() ? "" : ", ") + level_name(key, value);
+        const std::string level = level_name(key, value);
+        next.name += (arm.name.empty() ? "" : ", ") + level;
+        next.levels += (arm.levels.empty() ? "" : ", ") + level;
         next.settings[key] = value;
         crossed.push_back(std::move(next));
       }
@@ -39,6 +41,32 @@ std::vector<Arm> make_arms(const StudyConfig& study) {
   }
   if (arms.size() == 1 && arms[0].name.empty()) arms[0].name = "base";
   return arms;
+}
+
+// Finds what each arm is compared with: the arm of the reference's name, or, where that is one of
+// the file's `arms`, its run with the same factors.
+void set_references(Plan& plan, std::vector<config::Problem>& problems) {
+  const StudyConfig& study = plan.config;
+  const auto index_of = [&](const std::string& name) {
+    const auto found = std::find_if(plan.arms.begin(), plan.arms.end(),
+                                    [&](const Arm& arm) { return arm.name == name; });
+    return static_cast<std::size_t>(found - plan.arms.begin());
+  };
+  plan.reference = study.reference;
+  if (plan.reference.empty()) {
+    plan.reference = study.arms.value.empty() ? plan.arms[0].name : study.arms.value.begin().key();
+  }
+  for (Arm& arm : plan.arms) {
+    arm.reference = index_of(plan.reference);
+    if (arm.reference == plan.arms.size())
+      arm.reference = index_of(fmt::format("{}, {}", plan.reference, arm.levels));
+    if (arm.reference < plan.arms.size()) continue;
+    std::vector<std::string_view> known;
+    for (const Arm& a : plan.arms) known.push_back(a.name);
+    problems.push_back({"reference", fmt::format("unknown arm \"{}\"{}", plan.reference,
+                                                 config::name_hint(plan.reference, known))});
+    return;
+  }
 }
 
 void collect_numbers(const Json& json, const std::string& path,
@@ -165,6 +193,7 @@ Plan make_plan(const StudyConfig& study) {
   plan.arms = make_arms(study);
   const Json base = base_of(study, plan.arms);
   std::vector<config::Problem> problems;
+  set_references(plan, problems);
   std::set<std::string> names, ids;
   for (const Arm& arm : plan.arms) {
     if (!names.insert(arm.name).second)

@@ -13,6 +13,10 @@ namespace norma::study {
 struct Arm {
   std::string name;
   Json settings;  // by dotted key, what it changes
+  // The values of the factors alone: "lr=0.01".
+  std::string levels = {};
+  // Index of the arm that it is compared with.
+  std::size_t reference = 0;
 };
 
 struct PlannedRun {
@@ -38,6 +42,7 @@ struct Plan {
   StudyConfig config;
   std::vector<Arm> arms;
   std::vector<std::int64_t> seeds;
+  std::string reference;  // what arms are compared with, as tables call it
   // The first seed of all arms first, so that a picture of the whole stands early.
   std::vector<PlannedRun> runs;
   std::vector<CompiledClaim> claims;

@@ -80,17 +80,6 @@ StudyResults judge(const Plan& plan, std::vector<RunRecord> runs) {
   return results;
 }
 
-Spread spread(const std::vector<double>& values) {
-  Spread s;
-  if (values.empty()) return s;
-  double sum = 0, squares = 0;
-  for (const double x : values) sum += x;
-  s.mean = sum / static_cast<double>(values.size());
-  for (const double x : values) squares += (x - s.mean) * (x - s.mean);
-  if (values.size() > 1) s.deviation = std::sqrt(squares / static_cast<double>(values.size() - 1));
-  return s;
-}
-
 std::string shown_number(double x) {
   if (std::isnan(x)) return "-";
   if (std::isinf(x)) return x > 0 ? "inf" : "-inf";
@@ -107,6 +96,12 @@ std::string shown_deviation(const Spread& spread) {
     return shown_number(spread.deviation);
   }
   return fmt::format("{:.{}f}", spread.deviation, mean.size() - point - 1);
+}
+
+std::string shown_difference(const Difference& difference) {
+  const std::string mean = shown_number(difference.mean);
+  if (std::isnan(difference.half_width)) return mean;
+  return fmt::format("{} ± {}", mean, shown_deviation({difference.mean, difference.half_width}));
 }
 
 std::string shown_published(const std::optional<double>& value) {
@@ -160,6 +155,8 @@ std::string table_text(const StudyResults& results) {
   for (const std::string& measure : plan.config.measures) {
     std::vector<std::vector<std::string>> rows;
     std::vector<std::string> head = {measure, "mean", "std"};
+    const bool compared = plan.seeds.size() > 1 && plan.arms.size() > 1;
+    if (compared) head.push_back("minus " + plan.reference);
     for (const std::int64_t seed : plan.seeds) head.push_back(fmt::format("seed {}", seed));
     const PublishedTable* published = results.published(measure);
     if (published) head.emplace_back("published");
@@ -169,6 +166,11 @@ std::string table_text(const StudyResults& results) {
       const Spread s = spread(values);
       std::vector<std::string> row = {plan.arms[arm].name, shown_number(s.mean),
                                       shown_deviation(s)};
+      if (const std::size_t reference = plan.arms[arm].reference; compared) {
+        row.push_back(reference == arm ? ""
+                                       : shown_difference(paired_difference(
+                                             values, results.measure(measure, reference))));
+      }
       for (std::size_t seed = 0; seed < values.size(); ++seed) {
         const Outcome outcome = results.run(arm, seed).outcome;
         row.push_back(outcome == Outcome::completed ? shown_number(values[seed])
@@ -205,6 +207,33 @@ std::string claims_text(const StudyResults& results) {
     if (claim.expect == Verdict::fails)
       text += fmt::format("{}expected to fail: {}\n", indent, claim.why);
     if (!result.expected()) text += fmt::format("{}this is NOT the expected verdict\n", indent);
+  }
+  return text;
+}
+
+std::string summary_csv(const StudyResults& results) {
+  const Plan& plan = *results.plan;
+  std::string text =
+      "arm,measure,seeds,mean,std,reference,difference,difference_low,difference_high,published\n";
+  for (std::size_t arm = 0; arm < plan.arms.size(); ++arm) {
+    for (const std::string& measure : plan.config.measures) {
+      const std::vector<double> values = results.measure(measure, arm);
+      const Spread s = spread(values);
+      const std::size_t reference = plan.arms[arm].reference;
+      const Difference d = paired_difference(values, results.measure(measure, reference));
+      const PublishedTable* published = results.published(measure);
+      std::vector<std::string> cells = {csv_cell(plan.arms[arm].name),
+                                        measure,
+                                        std::to_string(values.size()),
+                                        csv_number(s.mean),
+                                        csv_number(s.deviation),
+                                        csv_cell(plan.arms[reference].name),
+                                        csv_number(d.mean),
+                                        csv_number(d.mean - d.half_width),
+                                        csv_number(d.mean + d.half_width)};
+      cells.push_back(published ? csv_number((*published)[arm].value_or(kMissing)) : "");
+      text += fmt::format("{}\n", fmt::join(cells, ","));
+    }
   }
   return text;
 }

@@ -6,6 +6,7 @@
 
 #include "apps/study/plan.h"
 #include "apps/study/run_record.h"
+#include "apps/study/statistics.h"
 
 namespace norma::study {
 
@@ -43,17 +44,12 @@ struct StudyResults {
 // outlive the results.
 [[nodiscard]] StudyResults judge(const Plan& plan, std::vector<RunRecord> runs);
 
-// Mean and sample deviation.
-struct Spread {
-  double mean = kMissing;
-  double deviation = kMissing;  // of one value: missing
-};
-[[nodiscard]] Spread spread(const std::vector<double>& values);
-
 // A number as tables show it: 4 digits; "-" where it is missing.
 [[nodiscard]] std::string shown_number(double x);
 // The deviation, with as many places as its mean has.
 [[nodiscard]] std::string shown_deviation(const Spread& spread);
+// "-0.123 ± 0.045"; without an interval "-0.123"; "-" where it is missing.
+[[nodiscard]] std::string shown_difference(const Difference& difference);
 
 // A published value as tables show it; "" where there is none.
 [[nodiscard]] std::string shown_published(const std::optional<double>& value);
@@ -62,10 +58,14 @@ struct Spread {
 // least and the greatest, or on how many a comparison holds, and on which it does not.
 [[nodiscard]] std::string shown_evidence(const Evidence& evidence);
 
-// The tables, one a measure: mean, deviation, each seed, the published value.
+// The tables, one a measure: mean, deviation, with several seeds the paired difference to the
+// reference, each seed, the published value.
 [[nodiscard]] std::string table_text(const StudyResults& results);
 // A paragraph a claim: verdict, sentence, numbers, the published ones.
 [[nodiscard]] std::string claims_text(const StudyResults& results);
+// A line an arm and measure: number of seeds, mean, deviation, paired difference to the reference
+// with its 95 % interval, published value.
+[[nodiscard]] std::string summary_csv(const StudyResults& results);
 // A line a run: arm, seed, status, steps, the measures, the published values
 // ("published.final"), the settings that differ, folder.
 [[nodiscard]] std::string results_csv(const StudyResults& results);

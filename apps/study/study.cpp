@@ -53,7 +53,6 @@ StudyStatus run_study(const std::string& file, const StudyOptions& options) {
   const StudyResults results = judge(plan, read_results(plan, folder));
   print_results(results);
   std::fflush(stdout);
-  write_file(folder + "/results.csv", results_csv(results));
   fmt::print("\n{}\n", write_study_report(folder));
   return results.as_expected() ? StudyStatus::as_expected : StudyStatus::unexpected;
 }
@@ -65,6 +64,7 @@ std::string write_study_report(const std::string& folder, const std::string& svg
   const StudyResults results = judge(plan, read_results(plan, folder));
   const report::Subject subject = report::subject_of(results);
   write_file(folder + "/results.csv", results_csv(results));
+  write_file(folder + "/summary.csv", summary_csv(results));
   const std::string path = folder + "/report.html";
   write_file(path, report::html_report(subject));
   if (!svg.empty()) write_file(svg, report::paper_svg(subject));

@@ -101,6 +101,8 @@ Fields StudyConfig::fields() {
             at_least(1)),
       field("measures", &StudyConfig::measures, "What the tables show; the first one leads.",
             not_empty()),
+      field("reference", &StudyConfig::reference,
+            "The arm that others are compared with, seed by seed; the first one where absent."),
       field("claims", &StudyConfig::claims, "What is checked."),
       field("published", &StudyConfig::published,
             "Tables of published values: by name an object, by arm or glob a number, \"nan\" or "

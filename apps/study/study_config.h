@@ -74,6 +74,7 @@ struct StudyConfig {
   std::vector<ClaimConfig> claims;
   std::vector<FloorConfig> floors;
   AnyObject published;
+  std::string reference;
   bool is_long = false;
 
   static config::Fields fields();

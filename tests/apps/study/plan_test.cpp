@@ -47,6 +47,27 @@ TEST_CASE("factors cross with the arms", "[study]") {
   CHECK(make_plan(config::parse<StudyConfig>(alone)).arms[1].name == "placement=post");
 }
 
+TEST_CASE("an arm is compared with the reference at the same factors", "[study]") {
+  Json study = config::parse_json(test::kStudy);
+  study["factors"] = config::parse_json(R"json({"model.layers": [1, 2]})json");
+  const auto references = [&] {
+    std::vector<std::size_t> found;
+    for (const Arm& arm : make_plan(config::parse<StudyConfig>(study)).arms)
+      found.push_back(arm.reference);
+    return found;
+  };
+  CHECK(references() == std::vector<std::size_t>{0, 1, 0, 1});
+  study["reference"] = "two";
+  CHECK(references() == std::vector<std::size_t>{2, 3, 2, 3});
+  study["reference"] = "two, layers=1";
+  CHECK(references() == std::vector<std::size_t>{2, 2, 2, 2});
+  study["reference"] = "three";
+  NORMA_CHECK_ERROR(references(), "reference: unknown arm \"three\"");
+  study.erase("reference");
+  study.erase("arms");
+  CHECK(references() == std::vector<std::size_t>{0, 0});
+}
+
 TEST_CASE("what is wrong with an arm or a claim is said before anything runs", "[study]") {
   NORMA_CHECK_ERROR(plan_with("arms", R"json({"one": {"optimizer.lrr": 1}})json"),
                     "arms.one: optimizer.lrr");

@@ -112,13 +112,47 @@ TEST_CASE("the table and the CSV", "[study]") {
   const Plan plan = make_plan(test::small_study());
   const StudyResults results = judge(plan, runs(0.25, 4, 0.75, 4));
   CHECK(table_text(results) ==
-        "final   mean    std  seed 0  seed 1\n"
-        "one    0.500  0.354   0.250   0.750\n"
-        "two    4.000  0.000   4.000   4.000\n");
+        "final   mean    std      minus one  seed 0  seed 1\n"
+        "one    0.500  0.354                  0.250   0.750\n"
+        "two    4.000  0.000  3.500 ± 3.177   4.000   4.000\n");
   const std::string csv = results_csv(results);
   CHECK(contains(csv, "arm,seed,status,steps,final,best,seconds,optimizer.lr,folder\n"));
   CHECK(contains(csv, "one,0,completed,20,0.25,0.25,1,0.001,runs/one-seed-0-"));
   CHECK(contains(csv, "two,1,completed,20,4,4,1,0.002,runs/two-seed-1-"));
+}
+
+TEST_CASE("arms are compared with the reference, seed by seed", "[study]") {
+  StudyConfig config = test::small_study();
+  config.reference = "two";
+  const Plan plan = make_plan(config);
+  const std::string csv = summary_csv(judge(plan, runs(1, 4, 2, 7)));
+  // The differences are -3 and -5: their deviation sqrt(2), t = 12.706 at one degree of freedom.
+  CHECK(contains(csv, "arm,measure,seeds,mean,std,reference,difference,difference_low,"));
+  CHECK(contains(csv, "one,final,2,1.5,0.7071067811865476,two,-4,-16.70620473617"));
+  CHECK(contains(csv, "two,final,2,5.5,2.1213203435596424,two,0,0,0,\n"));
+  config.seeds = {0};
+  const Plan single = make_plan(config);
+  const StudyResults one = judge(single, {test::flat_run(1), test::flat_run(4)});
+  CHECK(contains(summary_csv(one), "one,final,1,1,,two,-3,,,\n"));  // no interval
+  CHECK_FALSE(contains(table_text(one), "minus"));
+  CHECK(contains(table_text(judge(plan, {test::flat_run(1), test::flat_run(4, Outcome::diverged),
+                                         test::flat_run(1), test::flat_run(4)})),
+                 "-     1.000   1.000\n"));
+}
+
+TEST_CASE("quantiles of Student's t", "[study]") {
+  // Two-sided 95 % (and 99 %), from the tables of Abramowitz and Stegun.
+  const auto [degrees, t, t99] =
+      GENERATE(table<std::size_t, double, double>({{1, 12.706, 63.657},
+                                                   {2, 4.303, 9.925},
+                                                   {3, 3.182, 5.841},
+                                                   {4, 2.776, 4.604},
+                                                   {5, 2.571, 4.032},
+                                                   {8, 2.306, 3.355},
+                                                   {30, 2.042, 2.750},
+                                                   {121, 1.980, 2.617}}));
+  CHECK(student_quantile(0.95, degrees) == Approx(t).margin(6e-4));
+  CHECK(student_quantile(0.99, degrees) == Approx(t99).margin(6e-4));
 }
 
 TEST_CASE("published values in table and CSV", "[study]") {
@@ -129,9 +163,9 @@ TEST_CASE("published values in table and CSV", "[study]") {
   const Plan plan = make_plan(config);
   const StudyResults results = judge(plan, runs(0.25, 4, 3, 4));
   CHECK(table_text(results) ==
-        "final   mean    std  seed 0  seed 1  published\n"
-        "one    1.625  1.945   0.250   3.000      0.250\n"
-        "two    4.000  0.000   4.000   4.000      fails\n");
+        "final   mean    std       minus one  seed 0  seed 1  published\n"
+        "one    1.625  1.945                   0.250   3.000      0.250\n"
+        "two    4.000  0.000  2.375 ± 17.471   4.000   4.000      fails\n");
   CHECK(contains(results_csv(results), "seconds,published.final,optimizer.lr"));
   CHECK(contains(results_csv(results), ",1,0.25,0.001,runs/one-seed-0-"));
   CHECK(contains(results_csv(results), ",1,inf,0.002,runs/two-seed-0-"));
