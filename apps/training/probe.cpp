@@ -88,7 +88,9 @@ class Recorder final : public Observer {
   void largest_logit(std::string_view path, const Tensor& largest) override {
     if (batch_ > 0) return;
     const Vector heads = largest.to_vector();
-    put("logit", path, *std::max_element(heads.begin(), heads.end()));
+    const double most = *std::max_element(heads.begin(), heads.end());
+    put("logit", path, most);
+    largest_ = std::isnan(largest_) ? most : std::max(largest_, most);
     for (std::size_t h = 0; h < heads.size(); ++h) {
       put("logit", fmt::format("{}.{}", path, h), heads[h]);
     }
@@ -100,6 +102,7 @@ class Recorder final : public Observer {
   // them. The variance over all is that inside a batch and that of the means together, so that it
   // is right at any size of a batch, even 1.
   void finish() {
+    if (!std::isnan(largest_)) values_.emplace_back("logit.largest", largest_);
     for (const std::string& path : paths_) {
       const std::vector<Features>& batches = features_[path];
       if (batches.size() < 2) continue;
@@ -158,18 +161,37 @@ class Recorder final : public Observer {
 
   ProbeValues& values_;
   std::int64_t batch_ = 0;
+  double largest_ = kNothing;                             // attention logit of all layers
   std::vector<std::pair<std::string, double>> branches_;  // of the block that runs now
   std::vector<std::string> paths_;
   std::map<std::string, std::vector<Features>> features_;
 };
 
-Tensor loss_of(Model& model, const Batch& batch, const LossConfig& loss,
-               const ProbeOptions& options, std::int64_t index, Observer* observer) {
+Tensor output_of(Model& model, const Batch& batch, const ProbeOptions& options, std::int64_t index,
+                 Observer* observer) {
   Forward pass = forward_of(batch);
   pass.seed = options.seed;
   pass.stream = fmt::format("probe/{}", index);
   pass.observer = observer;
-  return loss.apply(model.forward(batch.inputs, pass), batch.targets);
+  return model.forward(batch.inputs, pass);
+}
+
+// Mean |log Z| over the targets that count, Z being the sum of exp of a target's logits.
+double mean_log_z(const Tensor& logits, const Tensor& targets, std::int64_t ignore) {
+  const Vector x = logits.to_vector(), target = targets.to_vector();
+  const std::size_t classes = x.size() / target.size();
+  double sum = 0, count = 0;
+  for (std::size_t i = 0; i < target.size(); ++i) {
+    if (target[i] == static_cast<double>(ignore)) continue;
+    const auto row = x.begin() + static_cast<std::ptrdiff_t>(i * classes);
+    const auto end = row + static_cast<std::ptrdiff_t>(classes);
+    const double largest = *std::max_element(row, end);
+    double z = 0;
+    for (auto v = row; v != end; ++v) z += std::exp(*v - largest);
+    sum += std::abs(largest + std::log(z));
+    count += 1;
+  }
+  return sum / count;
 }
 
 // "blocks.3" of "blocks.3.ffn.up.weight", "encoder.blocks.0" of an encoder's, "layers.2" of
@@ -254,8 +276,14 @@ ProbeValues probe(Model& model, const DataSet& data, const LossConfig& loss,
   Vector squares;
   for (std::int64_t i = 0; i < options.batches; ++i) {
     const Batch batch = data.train_batch(i, options.batch);
-    const Tensor value = loss_of(model, batch, loss, options, i, &recorder);
-    if (i == 0) values.emplace_back("loss", value.item());
+    const Tensor output = output_of(model, batch, options, i, &recorder);
+    const Tensor value = loss.apply(output, batch.targets);
+    if (i == 0) {
+      values.emplace_back("loss", value.item());
+      if (const auto* entropy = loss.get_if<CrossEntropyConfig>()) {
+        values.emplace_back("log_z", mean_log_z(output, batch.targets, entropy->ignore));
+      }
+    }
     const std::vector<Tensor> gradients =
         grad(std::span(&value, 1), parameters, {.allow_unused = true});
     std::size_t at = 0;
@@ -278,8 +306,8 @@ ProbeValues probe(Model& model, const DataSet& data, const LossConfig& loss,
   put_norms(values, "grad", named, first);
   if (options.batches > 1) put_norms(values, "mean_grad", named, mean);
   if (options.curvature) {
-    const Tensor value =
-        loss_of(model, data.train_batch(0, options.batch), loss, options, 0, nullptr);
+    const Batch batch = data.train_batch(0, options.batch);
+    const Tensor value = loss.apply(output_of(model, batch, options, 0, nullptr), batch.targets);
     put_curvature(values, value, parameters, squares, options);
   }
   return values;

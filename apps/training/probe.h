@@ -12,6 +12,9 @@
 //   branch.share.PATH           that, by the RMS of what leaves its block
 //   logit.PATH                  largest attention logit of all heads: "blocks.3.attention"
 //   logit.PATH.H                of head H
+//   logit.largest               of all layers
+//   log_z                       mean |log Z| over the targets, Z = sum_j exp(logit_j); of
+//                               cross-entropy alone
 //   grad.NAME                   norm of the gradient of a parameter, on the first batch
 //   grad.blocks.3               of a block's parameters together; grad.layers.2 of a layer's
 //   grad.whole                  of all

@@ -79,6 +79,9 @@ std::string probe_text(const ProbeValues& values, const ProbeLabels& labels) {
                             : depth_table(values, kBlockColumns, kBlockLegend, labels);
   text += fmt::format("loss {}, norm of the whole gradient {}, averaged {}\n", cell(at("loss")),
                       cell(at("grad.whole")), cell(at("mean_grad.whole")));
+  if (!std::isnan(at("log_z"))) {
+    text += fmt::format("mean |log Z| of the output's logits {}\n", cell(at("log_z")));
+  }
   const auto blocks = static_cast<std::size_t>(count_blocks(values, "blocks."));
   if (blocks > 1 && at("stream.rms.embedding") > 0) {
     text += fmt::format(

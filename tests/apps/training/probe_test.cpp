@@ -210,6 +210,26 @@ TEST_CASE("the values of a probe of a sequential model, layer by layer") {
   }
 }
 
+TEST_CASE("log_z is the mean |log Z| and logit.largest the largest of all blocks") {
+  Probed p;
+  const ProbeValues values =
+      probe(*p.model, *p.data, p.config.loss, {.batch = 4, .batches = 1, .curvature = false});
+  // The z-loss is the mean of (log Z)^2, and no target's log Z is far from the others' here.
+  const LossConfig with = CrossEntropyConfig{.z_loss = 1};
+  const Batch batch = p.data->train_batch(0, 4);
+  p.model->train();
+  Forward pass = forward_of(batch);
+  const Tensor output = p.model->forward(batch.inputs, pass);
+  const double squares =
+      with.apply(output, batch.targets).item() - p.config.loss.apply(output, batch.targets).item();
+  CHECK(probe_value(values, "log_z") == Approx(std::sqrt(squares)).epsilon(0.05));
+  double largest = probe_value(values, "logit.blocks.0.attention");
+  for (int b = 1; b < 3; ++b) {
+    largest = std::max(largest, probe_value(values, fmt::format("logit.blocks.{}.attention", b)));
+  }
+  CHECK(probe_value(values, "logit.largest") == largest);
+}
+
 TEST_CASE("probes during training change nothing of it") {
   const TemporaryFolder folder;
   const auto train = [&](const char* name, const char* every) {
