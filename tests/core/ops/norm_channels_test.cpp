@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/ops/cast.h"
 #include "tests/support/op_case.h"
 
 namespace norma::test {
@@ -43,7 +44,7 @@ NORMA_OP_CASE(norm_channels, training) {
             return batch_norm(in[0], input(in, 1), input(in, 2), {.training = true});
           },
       .reference = [](const auto& in) { return naive(in, {}, {}); },
-      // Runs and columns (Note [Runs or columns]), whole and partial vectors and blocks.
+      // Runs and columns (Note [Channels in pieces]), whole and partial vectors and pieces.
       .samples = {{{4, 3}, {3}, {3}},
                   {{2, 3, 5}, {3}, {3}},
                   {{3, 2, 4, 5}, {2}, {2}},
@@ -53,6 +54,7 @@ NORMA_OP_CASE(norm_channels, training) {
                   {{40, 33, 9}, {33}, {33}},
                   {{3, 5, 5000}, {5}, {5}},
                   {{530, 130}, {130}, {130}},
+                  {{70, 1030}, {1030}, {1030}},
                   {{0, 3}, {3}, {3}},
                   {{0, 3, 9}, {3}, {3}}},
       .tolerance_f32 = 5e-6,
@@ -179,6 +181,33 @@ TEST_CASE("batch_norm: microsoft/onnxruntime#21935, images of one colour give ex
   }
   const Tensor big = batch_norm(Tensor::from({2, 1}, {1e20, -1e20}), {}, {}, {});
   CHECK(big.to_vector() == std::vector<double>{1, -1});
+}
+
+TEST_CASE("batch_norm: f32 is close to f64 far from zero, with outliers, and in several turns") {
+  for (const Shape& shape : {Shape{200, 1030}, Shape{130, 40, 5}, Shape{64, 48, 800}}) {
+    Tensor x = random_tensor(shape, 1, DType::f32);
+    auto* data = x.mutable_data<float>();
+    for (std::int64_t i = 0; i < x.numel(); ++i) data[i] += 100;
+    data[0] = 1e5;  // the first of the values that the sums of a piece are taken from
+    const Tensor dy = random_tensor(shape, 2, DType::f32);
+    const auto run = [&](DType type) {
+      Tensor in = to(x, type).detach().set_requires_grad();
+      const Tensor y = batch_norm(in, {}, {}, {});
+      backward(y, to(dy, type));
+      return std::pair{y.to_vector(), in.grad().to_vector()};
+    };
+    const auto [y, dx] = run(DType::f32);
+    const auto [exact_y, exact_dx] = run(DType::f64);
+    double worst_y = 0, worst_dx = 0;
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const double size = std::max(1.0, std::abs(exact_y[i]));
+      worst_y = std::max(worst_y, std::abs(y[i] - exact_y[i]) / size);
+      worst_dx = std::max(worst_dx, std::abs(dx[i] - exact_dx[i]) / size);
+    }
+    INFO(shape.numel());
+    CHECK(worst_y < 3e-5);
+    CHECK(worst_dx < 3e-5);
+  }
 }
 
 TEST_CASE("batch_norm: half types keep f32 statistics and round once") {

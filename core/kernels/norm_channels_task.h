@@ -1,0 +1,84 @@
+// What BatchNorm's kernels share, whatever the instruction set: sizes, memory, pieces.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/kernels/norm_channels.h"
+
+namespace norma::kernels {
+
+// Note [Channels in pieces]. A channel's values lie apart: in an image a run of `space` elements a
+// sample, on plain features (space 1) one element. What lies apart is slow to read, and where the
+// distance is a power of two no cache keeps it. So the array is read in the order of memory, twice.
+// The first time each piece of it gives two sums a column: the mean and the squared deviations from
+// it (backward: the sums of dy and of dy z). They are added up in the order of the samples, the
+// deviations as Chan, Golub and LeVeque (1983) do. The second time the result is written, beginning
+// with what was read last. An array of long runs takes these turns with some channels at a time,
+// which the last cache keeps from one to the other.
+//
+// A long run is a column by itself. Where runs are short, the vectors go across the channels: every
+// element of a sample is a column, and those of a channel are added up at the end.
+constexpr std::int64_t kShortRun = 16;
+constexpr std::int64_t kColumns = 1024;       // most columns of a piece, where they are elements
+constexpr std::int64_t kRows = 64;            // its samples: as many are summed in T
+constexpr std::int64_t kRunElements = 16384;  // about so many elements of a sample in long runs
+constexpr std::int64_t kRunRows = 2;
+constexpr std::int64_t kNearBytes = std::int64_t{8} << 20;  // of x and dy in the last cache
+
+struct Pieces {
+  bool runs = false;
+  std::int64_t rows = 1;     // samples of a piece
+  std::int64_t width = 1;    // its channels
+  std::int64_t across = 1;   // pieces side by side
+  std::int64_t down = 1;     // pieces one below the other
+  std::int64_t columns = 1;  // columns of a channel
+  std::int64_t length = 1;   // values of a column in a sample
+};
+
+// What both directions read and write; unused members are null.
+template <class T>
+struct ChannelsTask {
+  ChannelsShape shape;
+  bool given;  // mean and rstd are inputs
+  const T* x;
+  const T* dy;
+  const T* weight;
+  const T* bias;
+  T* y;
+  T* mean;
+  T* var;
+  T* rstd;
+  NormGradients<T> out;
+  Pieces pieces{};
+  // (pieces.down, columns()): mean and squared deviations, or the sums of dy and of dy z.
+  double* first = nullptr;
+  double* second = nullptr;
+  // What the results are computed with, for each column: mean, rstd, gain, shift; in backward mean,
+  // rstd, gain * rstd, sum(dy) / m, sum(dy z) / m.
+  static constexpr std::int64_t kLines = 5;
+  T* lines[kLines] = {};
+
+  [[nodiscard]] std::int64_t stride() const { return shape.channels * shape.space; }
+  [[nodiscard]] std::int64_t columns() const { return shape.channels * pieces.columns; }
+};
+
+// A piece: rows r0..r1-1 of channels c0..c1-1.
+struct Piece {
+  template <class T>
+  Piece(const ChannelsTask<T>& a, std::int64_t i, std::int64_t j)
+      : down(i),
+        r0(down * a.pieces.rows),
+        r1(std::min(a.shape.samples, r0 + a.pieces.rows)),
+        c0(j * a.pieces.width),
+        c1(std::min(a.shape.channels, c0 + a.pieces.width)),
+        column(c0 * a.pieces.columns),
+        offset(r0 * a.stride() + c0 * a.shape.space),
+        cols((c1 - c0) * a.shape.space) {}
+  std::int64_t down, r0, r1, c0, c1;
+  std::int64_t column;        // the first of the array's columns
+  std::int64_t offset, cols;  // the first element, and the elements of a row
+  [[nodiscard]] std::int64_t rows() const { return r1 - r0; }
+};
+
+}  // namespace norma::kernels
