@@ -40,6 +40,10 @@ Status train_and_report(const RunConfig& config, const TrainOptions& options) {
                result.reason, folder);
     return kDiverged;
   }
+  if (result.status == RunStatus::failed_to_learn) {
+    fmt::print(stderr, "{}\n", result.reason);
+    return kDiverged;
+  }
   if (result.status == RunStatus::interrupted) {
     fmt::print(stderr, "saved; go on with: norma train {}/config.json --out {} --resume\n", folder,
                folder);

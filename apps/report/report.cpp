@@ -156,11 +156,6 @@ Cell published_cell(const Subject::Arm& arm, const std::string& measure) {
   return {value == arm.published.end() ? "" : study::shown_published(value->second), true};
 }
 
-std::string shown_value(const RunRecord& run, const study::Measure& measure) {
-  const bool ended = run.outcome == Outcome::completed;
-  return ended ? shown_number(measure.of(run)) : escaped(study::name_of(run.outcome));
-}
-
 // One run an arm: a row an arm, a column a measure.
 std::string single_runs_html(const Subject& subject) {
   std::vector<std::string> head = {""};
@@ -173,7 +168,7 @@ std::string single_runs_html(const Subject& subject) {
     rows.push_back({{swatch(i) + escaped(subject.arms[i].name)}});
     for (const std::string& name : subject.measures) {
       rows.back().push_back(
-          {shown_value(subject.arms[i].runs[0], *study::find_measure(name)), true});
+          {study::shown_value(subject.arms[i].runs[0], *study::find_measure(name)), true});
       if (has_published(subject, name))
         rows.back().push_back(published_cell(subject.arms[i], name));
     }
@@ -217,7 +212,7 @@ std::string measures_html(const Subject& subject) {
         rows.back().push_back({arm.reference == i ? "" : difference, true});
       }
       for (const RunRecord& run : arm.runs)
-        rows.back().push_back({shown_value(run, measure), true});
+        rows.back().push_back({study::shown_value(run, measure), true});
       if (has_published(subject, name)) rows.back().push_back(published_cell(arm, name));
     }
     html += fmt::format("<h2>Results: {}</h2>\n<p class=\"soft\">The {}.{}</p>\n", escaped(name),

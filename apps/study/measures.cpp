@@ -107,7 +107,7 @@ constexpr Measure kMeasures[] = {
 }  // namespace
 
 double Measure::of(const RunRecord& run, Arguments arguments) const {
-  if (run.outcome == Outcome::failed || run.outcome == Outcome::missing) return kMissing;
+  if (!is_result(run.outcome)) return kMissing;
   return value(run, arguments);
 }
 

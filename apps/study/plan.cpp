@@ -147,16 +147,32 @@ Json base_of(const StudyConfig& study, const std::vector<Arm>& arms) {
   return base;
 }
 
+// Sets train.stop_above, unless the run has its own.
+void stop_failed(RunConfig& config, const StopFailedConfig& stop,
+                 std::vector<config::Problem>& problems) {
+  if (config.train.stop_above) return;
+  Scope scope;
+  collect_numbers(config::to_json(config), {}, scope.numbers);
+  try {
+    const Expression level = Expression::parse(stop.above, scope);
+    require(!level.is_truth(), "expected a number; got a yes or no");
+    config.train.stop_above = {level.evaluate({}).values[0], stop.after, stop.steps};
+  } catch (const Error& e) {
+    problems.push_back({"stop_failed.above", e.what()});
+  }
+}
+
 // The whole configuration of a run. Problems go to `problems`, below `path`.
-PlannedRun plan_run(const Json& base, const Arm& arm, std::int64_t seed, const std::string& path,
-                    std::vector<config::Problem>& problems) {
+PlannedRun plan_run(const StudyConfig& study, const Json& base, const Arm& arm, std::int64_t seed,
+                    const std::string& path, std::vector<config::Problem>& problems) {
   PlannedRun run;
   try {
     Json json = base;
     for (const auto& [key, value] : arm.settings.items()) config::set_path(json, key, value);
     json["seed"] = seed;
     json["name"] = slug(arm.name);  // it names a folder
-    const auto config = config::parse<RunConfig>(json);
+    auto config = config::parse<RunConfig>(json);
+    if (study.stop_failed) stop_failed(config, *study.stop_failed, problems);
     run.config = config::to_json(config);
     run.hash = config::hash(run.config);
     run.steps = config.train.steps.value_or(0);
@@ -207,7 +223,7 @@ Plan make_plan(const StudyConfig& study) {
     for (std::size_t arm = 0; arm < plan.arms.size(); ++arm) {
       // What is wrong with an arm is wrong at every seed: said once.
       std::vector<config::Problem> found;
-      plan.runs.push_back(plan_run(base, plan.arms[arm], plan.seeds[seed],
+      plan.runs.push_back(plan_run(study, base, plan.arms[arm], plan.seeds[seed],
                                    config::join("arms", plan.arms[arm].name), found));
       plan.runs.back().arm = arm;
       plan.runs.back().seed = seed;

@@ -57,9 +57,8 @@ const PublishedTable* StudyResults::published(std::string_view measure) const {
 bool StudyResults::as_expected() const {
   return std::all_of(claims.begin(), claims.end(),
                      [](const ClaimResult& c) { return c.expected(); }) &&
-         std::none_of(runs.begin(), runs.end(), [](const RunRecord& r) {
-           return r.outcome == Outcome::failed || r.outcome == Outcome::missing;
-         });
+         std::none_of(runs.begin(), runs.end(),
+                      [](const RunRecord& r) { return !is_result(r.outcome); });
 }
 
 StudyResults judge(const Plan& plan, std::vector<RunRecord> runs) {
@@ -86,6 +85,12 @@ std::string shown_number(double x) {
   const double size = std::abs(x);
   if (size != 0 && (size < 1e-3 || size >= 1e5)) return fmt::format("{:.2e}", x);
   return fmt::format("{:.{}f}", x, size < 10 ? 3 : size < 100 ? 2 : 1);
+}
+
+std::string shown_value(const RunRecord& run, const Measure& measure) {
+  const std::string value = shown_number(measure.of(run));
+  if (run.outcome == Outcome::completed) return value;
+  return run.outcome == Outcome::failed_to_learn ? value + " (stopped)" : name_of(run.outcome);
 }
 
 std::string shown_deviation(const Spread& spread) {
@@ -172,9 +177,7 @@ std::string table_text(const StudyResults& results) {
                                              values, results.measure(measure, reference))));
       }
       for (std::size_t seed = 0; seed < values.size(); ++seed) {
-        const Outcome outcome = results.run(arm, seed).outcome;
-        row.push_back(outcome == Outcome::completed ? shown_number(values[seed])
-                                                    : name_of(outcome));
+        row.push_back(shown_value(results.run(arm, seed), *find_measure(measure)));
       }
       if (published) row.push_back(shown_published((*published)[arm]));
       rows.push_back(row);

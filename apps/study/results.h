@@ -46,6 +46,9 @@ struct StudyResults {
 
 // A number as tables show it: 4 digits; "-" where it is missing.
 [[nodiscard]] std::string shown_number(double x);
+// A run's value as tables show it: how the run ended instead, where that is no completion; both,
+// where it failed to learn.
+[[nodiscard]] std::string shown_value(const RunRecord& run, const Measure& measure);
 // The deviation, with as many places as its mean has.
 [[nodiscard]] std::string shown_deviation(const Spread& spread);
 // "-0.123 ± 0.045"; without an interval "-0.123"; "-" where it is missing.

@@ -9,7 +9,8 @@
 namespace norma::study {
 namespace {
 
-constexpr const char* kOutcomes[] = {"completed", "diverged", "failed", "missing"};
+constexpr const char* kOutcomes[] = {"completed", "diverged", "failed_to_learn", "failed",
+                                     "missing"};
 
 double number_at(const Json& record, const char* key) {
   return record.contains(key) ? number_of(record[key]) : kMissing;
@@ -20,7 +21,8 @@ double number_at(const Json& record, const char* key) {
 const char* name_of(Outcome outcome) { return kOutcomes[static_cast<int>(outcome)]; }
 
 Outcome outcome_of(const std::string& name) {
-  for (const Outcome o : {Outcome::completed, Outcome::diverged, Outcome::failed}) {
+  for (const Outcome o :
+       {Outcome::completed, Outcome::diverged, Outcome::failed_to_learn, Outcome::failed}) {
     if (name == name_of(o)) return o;
   }
   return Outcome::missing;

@@ -27,8 +27,10 @@ struct EvalPoint {
   std::optional<double> accuracy;
 };
 
-// How a run ended. A diverged run is a result; `failed` and `missing` are the lack of one.
-enum class Outcome { completed, diverged, failed, missing };
+// How a run ended. A diverged run is a result, and so is one that failed to learn and was stopped;
+// `failed` and `missing` are the lack of one.
+enum class Outcome { completed, diverged, failed_to_learn, failed, missing };
+[[nodiscard]] constexpr bool is_result(Outcome outcome) { return outcome < Outcome::failed; }
 [[nodiscard]] const char* name_of(Outcome outcome);
 // The inverse; an unknown name is `missing`.
 [[nodiscard]] Outcome outcome_of(const std::string& name);
@@ -41,7 +43,7 @@ struct ProbePoint {
 
 struct RunRecord {
   Outcome outcome = Outcome::missing;
-  std::string reason;  // of a run that diverged or failed
+  std::string reason;  // of a run that did not complete
   std::vector<TrainPoint> train;
   std::vector<EvalPoint> evaluations;
   std::vector<ProbePoint> probes;

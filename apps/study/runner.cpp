@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kPollEvery = std::chrono::milliseconds(20);
 constexpr auto kPatience = std::chrono::seconds(20);  // for a stopped run to save
-constexpr int kDivergedStatus = 3;                    // of `norma train`
+constexpr int kDivergedStatus = 3;                    // of `norma train`; or it failed to learn
 constexpr std::size_t kLongestReason = 300;           // letters kept of a failed run's last words
 
 std::atomic<int> g_stops{0};
@@ -140,7 +140,7 @@ class Runner {
   bool is_done(const PlannedRun& run, std::size_t& outdated) const {
     const LedgerEntry* entry = ledger_->find(run.hash);
     if (!entry || entry->run != run.id) return false;
-    if (entry->outcome != Outcome::completed && entry->outcome != Outcome::diverged) return false;
+    if (!is_result(entry->outcome)) return false;
     if (!fs::exists(RunFolder(run_folder(options_.folder, run)).summary_path())) return false;
     if (entry->program == fingerprint_) return true;
     ++outdated;
@@ -190,7 +190,6 @@ class Runner {
       const RunRecord record = read_run(folder);
       entry.reason = record.reason;
       if (status == 0 || status == kDivergedStatus) entry.outcome = record.outcome;
-      if (status == kDivergedStatus) entry.outcome = Outcome::diverged;
       final_loss = find_measure("final")->of(record);
     } catch (const std::exception& e) {
       entry.reason = e.what();

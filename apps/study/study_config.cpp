@@ -83,6 +83,15 @@ Fields FloorConfig::fields() {
           field("expr", &FloorConfig::expr, "Its value, an expression.", not_empty(), required())};
 }
 
+Fields StopFailedConfig::fields() {
+  return {field("above", &StopFailedConfig::above, "The level of the loss, an expression.",
+                not_empty(), required()),
+          field("after", &StopFailedConfig::after, "Step from which a run may be stopped.",
+                at_least(0)),
+          field("for", &StopFailedConfig::steps,
+                "Steps in a row whose losses must all have been above the level.", at_least(1))};
+}
+
 Fields StudyConfig::fields() {
   return {
       field("name", &StudyConfig::name, "Name of the study; its folder has it.", not_empty(),
@@ -103,6 +112,8 @@ Fields StudyConfig::fields() {
             not_empty()),
       field("reference", &StudyConfig::reference,
             "The arm that others are compared with, seed by seed; the first one where absent."),
+      field("stop_failed", &StudyConfig::stop_failed,
+            "Stop runs whose losses stay above a level; null: none."),
       field("claims", &StudyConfig::claims, "What is checked."),
       field("published", &StudyConfig::published,
             "Tables of published values: by name an object, by arm or glob a number, \"nan\" or "

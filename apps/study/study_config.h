@@ -60,6 +60,15 @@ struct FloorConfig {
   static config::Fields fields();
 };
 
+// When a run has surely failed; `above` is an expression over the run's own configuration.
+struct StopFailedConfig {
+  std::string above;
+  std::int64_t after = 0;
+  std::int64_t steps = 50;
+
+  static config::Fields fields();
+};
+
 struct StudyConfig {
   std::string name;
   std::string title;
@@ -75,6 +84,7 @@ struct StudyConfig {
   std::vector<FloorConfig> floors;
   AnyObject published;
   std::string reference;
+  std::optional<StopFailedConfig> stop_failed;
   bool is_long = false;
 
   static config::Fields fields();

@@ -33,6 +33,7 @@ Json to_json(const TrainState& s) {
   j["skipped_in_a_row"] = s.skipped_in_a_row;
   j["recent"] = Json::array();
   for (double loss : s.recent) j["recent"].push_back(json_number(loss));
+  j["above_in_a_row"] = s.above_in_a_row;
   j["loss_scale"] = s.scaler.scale;
   j["loss_scale_good_steps"] = s.scaler.good_steps;
   return j;
@@ -50,6 +51,7 @@ TrainState state_from(const Json& j) {
   s.without_better = j.at("without_better");
   s.skipped_in_a_row = j.at("skipped_in_a_row");
   for (const Json& loss : j.at("recent")) s.recent.push_back(number_of(loss));
+  s.above_in_a_row = j.value("above_in_a_row", std::int64_t{0});
   s.scaler.scale = j.at("loss_scale");
   s.scaler.good_steps = j.at("loss_scale_good_steps");
   return s;

@@ -34,6 +34,7 @@ struct TrainState {
   std::int64_t without_better = 0;    // evaluations since the best one
   std::int64_t skipped_in_a_row = 0;  // of the steps just done
   std::vector<double> recent;         // losses of the last steps
+  std::int64_t above_in_a_row = 0;    // steps up to now with a loss above train.stop_above
   LossScaler::State scaler;           // of the loss scale; 1 where there is none
   SpikeScore loss_spikes;             // of the losses of all steps
   SpikeScore norm_spikes;             // of the gradient norms

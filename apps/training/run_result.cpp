@@ -24,7 +24,8 @@ Json final_json(const RunResult& result) {
 }  // namespace
 
 std::string_view name_of(RunStatus status) {
-  constexpr std::string_view kNames[] = {"completed", "diverged", "interrupted", "failed"};
+  constexpr std::string_view kNames[] = {"completed", "diverged", "interrupted", "failed",
+                                         "failed_to_learn"};
   return kNames[static_cast<int>(status)];
 }
 

@@ -13,7 +13,7 @@
 
 namespace norma {
 
-enum class RunStatus { completed, diverged, interrupted, failed };
+enum class RunStatus { completed, diverged, interrupted, failed, failed_to_learn };
 [[nodiscard]] std::string_view name_of(RunStatus status);
 
 struct RunResult {
@@ -22,7 +22,7 @@ struct RunResult {
   double final_loss = 0;  // of the last step's batch
   double seconds = 0;
   std::optional<Evaluation> final;  // on the last evaluation's part
-  std::string reason;               // of a run that diverged or failed
+  std::string reason;               // of a run that did not complete
 };
 
 // Writes summary.json: the result, the best evaluation, spike scores, lineage, versions and host.

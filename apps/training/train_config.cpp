@@ -4,6 +4,14 @@ namespace norma {
 
 using namespace config;
 
+Fields StopAboveConfig::fields() {
+  return {field("loss", &StopAboveConfig::loss, "The level.", required()),
+          field("after", &StopAboveConfig::after, "Step from which the run may be stopped.",
+                at_least(0)),
+          field("for", &StopAboveConfig::steps,
+                "Steps in a row whose losses must all have been above the level.", at_least(1))};
+}
+
 Fields TrainConfig::fields() {
   return {
       field("steps", &TrainConfig::steps, "Optimizer steps of the run; or give epochs.",
@@ -59,7 +67,9 @@ Fields TrainConfig::fields() {
             "Steps in a row that may be skipped since they were not finite.", at_least(0)),
       field("guessing_after", &TrainConfig::guessing_after,
             "Step from which a loss at the level of guessing counts as failed; null: never.",
-            at_least(0))};
+            at_least(0)),
+      field("stop_above", &TrainConfig::stop_above,
+            "Stop a run that does not learn: whose losses stay above a level; null: never.")};
 }
 
 void TrainConfig::check(Problems& problems, const std::string& path) const {

@@ -32,6 +32,15 @@ constexpr auto config_names(OnDivergence) {
   return std::to_array<std::string_view>({"stop", "continue"});
 }
 
+// The key `stop_above`: when a run has failed to learn, and stops.
+struct StopAboveConfig {
+  double loss = 0;
+  std::int64_t after = 0;
+  std::int64_t steps = 50;
+
+  static config::Fields fields();
+};
+
 struct TrainConfig {
   std::optional<std::int64_t> steps;
   std::optional<std::int64_t> epochs;
@@ -55,6 +64,7 @@ struct TrainConfig {
   OnDivergence on_divergence = OnDivergence::stop;
   std::int64_t max_skipped = 10;
   std::optional<std::int64_t> guessing_after;
+  std::optional<StopAboveConfig> stop_above;
 
   static config::Fields fields();
   void check(config::Problems& problems, const std::string& path) const;

@@ -168,6 +168,7 @@ void Trainer::fork_from(const ForkPoint& point) {
     return std::any_of(differences.begin(), differences.end(),
                        [&](const auto& d) { return d.path == key; });
   };
+  if (changed("train.stop_above")) state_.above_in_a_row = 0;
   if (!changed("train.precision") && !changed("train.loss_scale")) {
     scaler_.load_state(state_.scaler);
   }
@@ -329,6 +330,11 @@ bool Trainer::stops_early() const {
   return config_.train.early_stop && state_.without_better >= *config_.train.early_stop;
 }
 
+bool Trainer::fails_to_learn(std::int64_t step) const {
+  const std::optional<StopAboveConfig>& stop = config_.train.stop_above;
+  return stop && step < total_steps_ && step >= stop->after && state_.above_in_a_row >= stop->steps;
+}
+
 RunResult Trainer::run() {
   RunResult result;
   const std::int64_t first = state_.step;
@@ -395,6 +401,10 @@ void Trainer::note_step(std::int64_t step, const StepResult& now) {
   state_.norm_spikes.add(now.clipped.norm);
   state_.recent.push_back(now.loss);
   if (state_.recent.size() > kRecent) state_.recent.erase(state_.recent.begin());
+  if (config_.train.stop_above) {
+    const bool above = !(now.loss <= config_.train.stop_above->loss);
+    state_.above_in_a_row = above ? state_.above_in_a_row + 1 : 0;
+  }
   if (now.finite()) return;
   ++state_.skipped;
   progress_->note(
@@ -416,7 +426,7 @@ void Trainer::train_steps(RunResult& result) {
   double loss_scale = scaler_.scale();
   if (step == 0 && options_.init.empty()) profile_model();
   if (step == 0 && train.probe_every) probe_now(0);
-  while (step < total_steps_ && !stops_early()) {
+  while (step < total_steps_ && !stops_early() && !fails_to_learn(step)) {
     if (kept_.is_due(step, state_)) kept_.keep(state_at(step), learner());
     const StepResult now = train_step(step);
     loss_scale = now.loss_scale;
@@ -438,13 +448,15 @@ void Trainer::train_steps(RunResult& result) {
     if (evaluated) evaluate_now(step);
     saved = train.checkpoint_every ? every(train.checkpoint_every, step) : evaluated;
     if (saved) checkpoint(step);
-    if (g_stop.load() && step < total_steps_) {
+    if (g_stop.load() && step < total_steps_ && !fails_to_learn(step)) {
       result.status = RunStatus::interrupted;
       break;
     }
   }
   // A run that is resumed at its end has not evaluated yet.
   const bool stuck = at_guessing_level(step);
+  const bool hopeless = fails_to_learn(step);
+  if (hopeless) last_evaluation_.reset();
   if (result.status == RunStatus::completed && !stuck && !last_evaluation_) evaluate_now(step);
   // While a loss scale finds its value, steps are left out without anything being wrong.
   const std::int64_t harmless = scaler_.is_dynamic() ? train.max_skipped : 0;
@@ -460,6 +472,10 @@ void Trainer::train_steps(RunResult& result) {
             {.kind = FailureKind::guessing,
              .reason = "the loss sits at the level of guessing, " + guessing_->name},
             loss_scale);
+  } else if (result.status == RunStatus::completed && hopeless) {
+    result.status = RunStatus::failed_to_learn;
+    result.reason = fmt::format("stopped early at step {}: the last {} losses all lay above {:.6g}",
+                                step, state_.above_in_a_row, config_.train.stop_above->loss);
   }
   if (result.status == RunStatus::interrupted) {
     checkpoint(step, Save::always);

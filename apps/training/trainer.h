@@ -107,6 +107,8 @@ class Trainer {
   [[nodiscard]] Learner learner() { return {*model_, *optimizer_, ema_.get()}; }
   [[nodiscard]] bool at_guessing_level(std::int64_t step) const;
   [[nodiscard]] bool stops_early() const;
+  // True iff train.stop_above ends the run here.
+  [[nodiscard]] bool fails_to_learn(std::int64_t step) const;
   [[nodiscard]] double seconds() const { return state_.seconds + progress_->seconds(); }
 
   RunConfig config_;

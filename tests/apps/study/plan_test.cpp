@@ -115,6 +115,21 @@ TEST_CASE("claims know the numbers of the base that no arm changes", "[study]") 
                     "unknown name \"optimizer.lr\"");
 }
 
+TEST_CASE("a study says when a run has surely failed, by the run's own numbers", "[study]") {
+  Json study = config::parse_json(test::kStudy);
+  study["stop_failed"] = config::parse_json(R"json({"above": "0.5*log(vocab)", "after": 10})json");
+  study["factors"] = config::parse_json(R"json({"data.vocab": [8, 16]})json");
+  const Plan plan = make_plan(config::parse<StudyConfig>(study));
+  const auto stop = [&](std::size_t arm) { return plan.run(arm, 0).config["train"]["stop_above"]; };
+  CHECK(stop(0)["loss"].get<double>() == Approx(0.5 * 2.0794415416798357));
+  CHECK(stop(1)["loss"].get<double>() == Approx(0.5 * 2.772588722239781));
+  CHECK(stop(0)["after"] == 10);
+  CHECK(stop(0)["for"] == 50);
+  study["stop_failed"]["above"] = "0.5*log(vocabs)";
+  NORMA_CHECK_ERROR(make_plan(config::parse<StudyConfig>(study)),
+                    "stop_failed.above: column 9 of \"0.5*log(vocabs)\": unknown name");
+}
+
 TEST_CASE("the base may be a file of its own", "[study]") {
   const TemporaryFolder folder;
   Json study = config::parse_json(test::kStudy);

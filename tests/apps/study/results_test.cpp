@@ -69,6 +69,18 @@ TEST_CASE("a run without a result decides nothing, a diverged one counts as infi
   CHECK_FALSE(judge(plan, some).as_expected());
 }
 
+TEST_CASE("a run that failed to learn is a result, and is marked", "[study]") {
+  const Plan plan = make_plan(test::small_study(R"json([
+    {"text": "One fails.", "expr": "all(final(\"one\") > 1) and not any(diverged(\"one\"))"}])json"));
+  std::vector<RunRecord> some = runs(2, 1, 2, 1);
+  some[2] = test::flat_run(3, Outcome::failed_to_learn);
+  const StudyResults results = judge(plan, some);
+  CHECK(results.claims[0].held == true);
+  CHECK(results.as_expected());
+  CHECK(contains(table_text(results), "3.000 (stopped)"));
+  CHECK(contains(results_csv(results), "one,1,failed_to_learn,20,3,"));
+}
+
 TEST_CASE("measures of a run", "[study]") {
   RunRecord run;
   run.outcome = Outcome::completed;

@@ -96,6 +96,16 @@ exit 3)");
     CHECK(run_plan(plan, options_of(folder, program)));
     CHECK(test::lines(folder / "calls").size() == 4);
   }
+  SECTION("failed to learn, and was stopped: kept") {
+    const std::string program = test::fake_norma(folder.path(), R"(
+echo '{"status":"failed_to_learn","steps":2,"seconds":1,"reason":"stopped early"}' >"$out/summary.json"
+echo '{"kind":"train","step":1,"loss":4,"lr":1,"grad_norm":1}' >"$out/metrics.jsonl"
+exit 3)");
+    CHECK(run_plan(plan, options_of(folder, program)));
+    CHECK(read_results(plan, folder / "study")[0].outcome == Outcome::failed_to_learn);
+    CHECK(run_plan(plan, options_of(folder, program)));
+    CHECK(test::lines(folder / "calls").size() == 4);
+  }
   SECTION("ended by a signal") {
     const std::string program = test::fake_norma(folder.path(), "kill -9 $$");
     CHECK(run_plan(plan, options_of(folder, program)));

@@ -143,6 +143,40 @@ TEST_CASE("a run that sits at the level of guessing is told, where that is asked
   CHECK(to_the_end.steps == 40);
 }
 
+TEST_CASE("a run whose losses stay above a level stops, at the same step when it is resumed",
+          "[training]") {
+  const TemporaryFolder folder;
+  Json config = shift_config(40);
+  config["optimizer"]["lr"] = 1e-9;
+  config["train"]["checkpoint_every"] = 4;
+  config["train"]["keep"] = 10;
+  config["train"]["stop_above"] = Json::parse(R"({"loss": 2, "after": 8, "for": 10})");
+  const RunResult whole = train(config, folder / "whole");
+  CHECK(whole.status == RunStatus::failed_to_learn);
+  CHECK(whole.steps == 10);
+  CHECK(whole.reason == "stopped early at step 10: the last 10 losses all lay above 2");
+  CHECK(whole.final.has_value());
+  CHECK(Json::parse(bytes(folder / "whole/summary.json"))["status"] == "failed_to_learn");
+  for (const std::int64_t last : {4, 8, 10}) {
+    const std::string part = folder / std::to_string(last);
+    fs::copy(folder / "whole", part, fs::copy_options::recursive);
+    for (const std::int64_t step : RunFolder(part).checkpoint_steps())
+      if (step > last) fs::remove_all(step_folder(part, step));
+    const RunResult result = train(config, part, true);
+    CHECK(result.status == whole.status);
+    CHECK(result.reason == whole.reason);
+    CHECK(records(part) == records(folder / "whole"));
+  }
+  config["train"]["stop_above"]["after"] = 25;
+  CHECK(train(config, folder / "later").steps == 25);
+  // Around their mean, losses lie below it now and then.
+  double mean = 0;
+  for (const Json& record : read_metrics(folder / "later/metrics.jsonl"))
+    if (record["kind"] == "train") mean += record["loss"].get<double>() / 25;
+  config["train"]["stop_above"]["loss"] = mean;
+  CHECK(train(config, folder / "never").status == RunStatus::completed);
+}
+
 TEST_CASE("the level of guessing is the entropy of the targets where they are not even",
           "[training]") {
   const TemporaryFolder folder;
