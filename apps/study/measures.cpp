@@ -65,6 +65,17 @@ double last_accuracy(const RunRecord& run, Arguments) {
   return run.evaluations.back().accuracy.value_or(kMissing);
 }
 
+double largest_logit(const RunRecord& run, Arguments) {
+  double most = kMissing;
+  for (const TrainPoint& p : run.train) {
+    if (!(p.largest_logit <= most)) most = p.largest_logit;
+  }
+  return most;
+}
+
+double loss_spikes(const RunRecord& run, Arguments) { return run.loss_spikes; }
+double gradient_spikes(const RunRecord& run, Arguments) { return run.gradient_spikes; }
+
 double seconds_of(const RunRecord& run, Arguments) { return run.seconds; }
 
 double has_diverged(const RunRecord& run, Arguments) {
@@ -92,6 +103,15 @@ constexpr Measure kMeasures[] = {
      .doc = "loss of the last evaluation; infinite for a diverged run",
      .value = last_evaluation},
     {.name = "accuracy", .doc = "accuracy of the last evaluation", .value = last_accuracy},
+    {.name = "largest_logit",
+     .doc = "largest attention logit of any step; set train.log_logits",
+     .value = largest_logit},
+    {.name = "loss_spikes",
+     .doc = "spike score of the loss, in percent of the steps",
+     .value = loss_spikes},
+    {.name = "gradient_spikes",
+     .doc = "spike score of the gradient's norm, in percent of the steps",
+     .value = gradient_spikes},
     {.name = "seconds", .doc = "time that the run took", .value = seconds_of},
     {.name = "diverged",
      .doc = "whether the run was stopped since it was not finite",

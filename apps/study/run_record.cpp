@@ -36,6 +36,10 @@ RunRecord read_run(const std::string& folder) {
     result.outcome = outcome_of(summary.value("status", std::string()));
     result.reason = summary.value("reason", std::string());
     result.seconds = number_at(summary, "seconds");
+    if (const auto spikes = summary.find("spike_score"); spikes != summary.end()) {
+      result.loss_spikes = number_at(*spikes, "loss");
+      result.gradient_spikes = number_at(*spikes, "grad_norm");
+    }
   }
   if (!std::filesystem::exists(run.metrics_path())) return result;
   for (const Json& record : read_metrics(run.metrics_path())) {
@@ -43,7 +47,7 @@ RunRecord read_run(const std::string& folder) {
     const std::int64_t step = record.value("step", std::int64_t{0});
     if (kind == "train") {
       result.train.push_back({step, number_at(record, "loss"), number_at(record, "lr"),
-                              number_at(record, "grad_norm")});
+                              number_at(record, "grad_norm"), number_at(record, "largest_logit")});
     } else if (kind == "eval") {
       EvalPoint point{step, record.value("split", std::string()), number_at(record, "loss"), {}};
       if (record.contains("accuracy")) point.accuracy = number_at(record, "accuracy");

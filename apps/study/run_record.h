@@ -18,6 +18,7 @@ struct TrainPoint {
   double loss = kMissing;
   double lr = kMissing;
   double grad_norm = kMissing;
+  double largest_logit = kMissing;  // of the attention; with train.log_logits
 };
 
 struct EvalPoint {
@@ -48,6 +49,8 @@ struct RunRecord {
   std::vector<EvalPoint> evaluations;
   std::vector<ProbePoint> probes;
   double seconds = kMissing;
+  // Share of the values far from those before them, in percent; see apps/training/spike_score.h.
+  double loss_spikes = kMissing, gradient_spikes = kMissing;
 };
 
 // Reads summary.json and metrics.jsonl of a run's folder. Without a summary the outcome is

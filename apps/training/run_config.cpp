@@ -106,6 +106,9 @@ void RunConfig::check(Problems& problems, const std::string& path) const {
     problems.add(join(path, "train.recompute"),
                  "the model has no blocks and no residual layers; leave it out");
   }
+  if (train.log_logits && !attention_use(model).any) {
+    problems.add(join(path, "train.log_logits"), "the model has no attention; leave it out");
+  }
   if (optimizer.options().qk_clip) {
     const AttentionUse use = attention_use(model);
     if (!use.any) {

@@ -48,6 +48,9 @@ Fields TrainConfig::fields() {
             "Stop after so many evaluations without a better one; null: never.", at_least(1)),
       field("log_every", &TrainConfig::log_every, "Steps between records of the training loss.",
             at_least(1)),
+      field("log_logits", &TrainConfig::log_logits,
+            "Records of the training loss have the step's largest attention logit; with "
+            "optimizer.qk_clip they always do."),
       field("probe_every", &TrainConfig::probe_every,
             "Steps between probes of the model, the first before a step is taken; null: none.",
             at_least(1)),

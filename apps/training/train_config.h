@@ -57,6 +57,7 @@ struct TrainConfig {
   BestBy best = BestBy::loss;
   std::optional<std::int64_t> early_stop;
   std::int64_t log_every = 10;
+  bool log_logits = false;
   std::optional<std::int64_t> probe_every;
   bool probe_sharpness = false;
   std::optional<double> ema;

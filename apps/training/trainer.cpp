@@ -63,8 +63,10 @@ Trainer::Trainer(const RunConfig& config, const TrainOptions& options)
     parameters_->publish();
     lineage_["init"] = options.init;
   }
-  if (const auto& clip = config.optimizer.options().qk_clip) {
-    logits_ = std::make_unique<LogitWatch>(*clip, parameters_);
+  const std::optional<QkClipConfig>& clip = config.optimizer.options().qk_clip;
+  if (clip || config.train.log_logits) {
+    logits_ =
+        std::make_unique<LogitWatch>(clip ? std::make_unique<QkClip>(*clip, parameters_) : nullptr);
   }
   if (config.train.ema) ema_ = std::make_unique<Ema>(*config.train.ema, parameters_);
   buffers_ = model_->named_buffers();
@@ -199,7 +201,7 @@ StepResult Trainer::train_step(std::int64_t step) {
   result.lr = schedule_->rate(step);
   if (scaler_.update(result.finite())) {
     optimizer_->step(result.lr, result.clipped.grad_scale);
-    if (logits_) logits_->clip.apply();
+    if (logits_) logits_->clip();
     if (ema_) ema_->update();
   }
   if (!result.finite()) restore_buffers();
@@ -224,7 +226,7 @@ StepResult Trainer::gradients_of(std::int64_t step, double loss_scale) {
   const double scale = 1 / static_cast<double>(std::max<std::int64_t>(1, count));
   model_->train();
   parameters_->clear_gradients();
-  if (logits_) logits_->clip.reset();
+  if (logits_) logits_->reset();
   for (std::int64_t part = 0; part < parts; ++part) {
     const Batch& batch = batches[static_cast<std::size_t>(part)];
     Forward pass = forward_of(batch);
@@ -240,7 +242,7 @@ StepResult Trainer::gradients_of(std::int64_t step, double loss_scale) {
   result.clipped = clip_gradients(
       *parameters_, {.clip_norm = config_.train.clip_norm, .clip_value = config_.train.clip_value},
       1 / result.loss_scale);
-  if (logits_) result.largest_logit = logits_->clip.largest();
+  if (logits_) result.largest_logit = logits_->largest();
   return result;
 }
 

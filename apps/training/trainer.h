@@ -45,7 +45,7 @@ struct StepResult {
   double loss = 0;
   double lr = 0;
   double loss_scale = 1;
-  double largest_logit = 0;  // of the attention weights; with optimizer.qk_clip
+  double largest_logit = 0;  // of the attention; where it is watched
   Clipped clipped;
   std::int64_t samples = 0;
   [[nodiscard]] bool finite() const { return std::isfinite(loss) && clipped.finite; }
@@ -120,7 +120,7 @@ class Trainer {
   OptimizerPtr optimizer_;
   std::unique_ptr<Ema> ema_;  // null without train.ema
   LossScaler scaler_;
-  std::unique_ptr<LogitWatch> logits_;  // null without optimizer.qk_clip
+  std::unique_ptr<LogitWatch> logits_;  // null without optimizer.qk_clip and train.log_logits
   std::int64_t total_steps_ = 0;
   SchedulePtr schedule_;
   std::optional<RunFolder> folder_;

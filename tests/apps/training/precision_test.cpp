@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 
 #include "apps/training/finished_run.h"
@@ -187,6 +188,19 @@ TEST_CASE("recomputing blocks changes no bit, and takes less memory", "[training
   config["model"] = Json::parse(
       R"({"type": "sequential", "layers": [{"type": "embedding", "out": 4}, {"type": "linear", "out": 16}]})");
   NORMA_CHECK_ERROR(parse_run_config(config), "train.recompute: the model has no blocks");
+}
+
+TEST_CASE("watching the logits changes nothing but the log", "[training]") {
+  Json config = averaged_config();
+  const std::string plain = same_in_every_way(config);
+  config["train"]["log_logits"] = true;
+  const std::string watched = same_in_every_way(config);
+  CHECK(plain.find("largest_logit") == std::string::npos);
+  CHECK(watched.find("largest_logit") != std::string::npos);
+  CHECK(std::regex_replace(watched, std::regex(R"(,"largest_logit":[-0-9.e]+)"), "") == plain);
+  config["model"] = Json::parse(
+      R"({"type": "sequential", "layers": [{"type": "embedding", "out": 4}, {"type": "linear", "out": 16}]})");
+  NORMA_CHECK_ERROR(parse_run_config(config), "train.log_logits: the model has no attention");
 }
 
 TEST_CASE("QK-Clip in a run: logged, the same bits in every way", "[training]") {
