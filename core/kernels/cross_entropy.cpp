@@ -12,16 +12,15 @@ namespace {
 // The loss of one row. All that is left after the sums runs in f64, with the maximum taken off
 // first: two equal logits of 1e8 give log 2.
 template <class T>
-HWY_INLINE double row_loss(const CrossEntropyShape& s, const T* x, std::int64_t target, T* stats) {
-  const RowSums<T> sums =
-      s.label_smoothing > 0 ? row_sums<true>(x, s.cols) : row_sums<false>(x, s.cols);
+HWY_INLINE double row_loss(const CrossEntropyShape& s, const RowSums<T>& sums, T at_target,
+                           T* stats) {
   const double log_sum = std::log(sums.exp);
   stats[0] = sums.max;
   stats[1] = static_cast<T>(log_sum);
   // Only -inf: there is nothing to choose from. A NaN beside it has made log_sum NaN.
   if (sums.max == kMinusInfinity<T>) return -log_sum;
   const auto max = static_cast<double>(sums.max);
-  const double nll = log_sum - (static_cast<double>(x[target]) - max);
+  const double nll = log_sum - (static_cast<double>(at_target) - max);
   double loss = nll;
   if (s.label_smoothing > 0) {
     const double uniform = log_sum - (sums.plain / static_cast<double>(s.cols) - max);
@@ -34,12 +33,22 @@ HWY_INLINE double row_loss(const CrossEntropyShape& s, const T* x, std::int64_t 
 template <class T>
 HWY_INLINE double loss_rows(const CrossEntropyShape& s, const T* x, const std::int64_t* targets,
                             std::int64_t rows, T* stats) {
+  RowSums<T> sums[kMostRows];
+  const std::int64_t together = rows_together(s.cols);
   double sum = 0;
-  for (std::int64_t r = 0; r < rows; ++r) {
-    if (s.has_ignore && targets[r] == s.ignore) {
-      stats[2 * r] = stats[2 * r + 1] = 0;
-    } else {
-      sum += row_loss(s, x + r * s.cols, targets[r], stats + 2 * r);
+  for (std::int64_t r = 0; r < rows; r += together) {
+    const std::int64_t n = std::min(together, rows - r);
+    const T* block = x + r * s.cols;
+    s.label_smoothing > 0 ? sums_of_rows<true>(block, n, s.cols, sums)
+                          : sums_of_rows<false>(block, n, s.cols, sums);
+    for (std::int64_t i = 0; i < n; ++i) {
+      T* of_row = stats + 2 * (r + i);
+      const std::int64_t target = targets[r + i];
+      if (s.has_ignore && target == s.ignore) {
+        of_row[0] = of_row[1] = 0;
+      } else {
+        sum += row_loss(s, sums[i], block[i * s.cols + target], of_row);
+      }
     }
   }
   return sum;

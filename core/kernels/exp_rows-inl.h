@@ -39,6 +39,16 @@ HWY_INLINE V exp_keeping_nan(D d, V v) {
   }
 }
 
+// The same where it is a term of a sum that is at least 1.
+template <class D, class V>
+HWY_INLINE V exp_term(D d, V v) {
+  if constexpr (kIsF32<D>) {
+    return exp_negative_of_sum(d, v);
+  } else {
+    return exp_keeping_nan(d, v);
+  }
+}
+
 // LoadTail with `rest` in the lanes from n on.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> load_tail_or(D d, const T* p, std::int64_t n, T rest) {
@@ -70,20 +80,26 @@ bool has_nan(const T* x, std::int64_t n) {
 }
 
 // for (i < n) sum += exp(x[i] - m); the result is finite and at least 1 where m is the maximum.
-// With kStore, y[i] = exp(x[i] - m) too. n is at most kExpBlock. Not inline: six exponentials take
-// a compiler long enough once.
+// With kStore, y[i] = exp(x[i] - m) too. n is at most kExpBlock. `next`, which may be null, is what
+// is read next: it comes from memory while the exponentials are computed. Not inline: six of them
+// take a compiler long enough once.
 template <bool kStore, class T>
-HWY_NOINLINE double sum_exp_block(const T* x, std::int64_t n, T m, T* y) {
+HWY_NOINLINE double sum_exp_block(const T* x, std::int64_t n, T m, T* y, const T* next) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const auto vm = hn::Set(d, m);
+  const auto term = [&](hn::Vec<decltype(d)> v) HWY_ATTR {
+    if constexpr (kStore) return exp_keeping_nan(d, v);
+    return exp_term(d, v);
+  };
   auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
   std::int64_t i = 0;
   for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    const auto e0 = exp_keeping_nan(d, hn::Sub(hn::LoadU(d, x + i), vm));
-    const auto e1 = exp_keeping_nan(d, hn::Sub(hn::LoadU(d, x + i + lanes), vm));
-    const auto e2 = exp_keeping_nan(d, hn::Sub(hn::LoadU(d, x + i + 2 * lanes), vm));
-    const auto e3 = exp_keeping_nan(d, hn::Sub(hn::LoadU(d, x + i + 3 * lanes), vm));
+    if (next) PrefetchRun(next + i, 4 * lanes);
+    const auto e0 = term(hn::Sub(hn::LoadU(d, x + i), vm));
+    const auto e1 = term(hn::Sub(hn::LoadU(d, x + i + lanes), vm));
+    const auto e2 = term(hn::Sub(hn::LoadU(d, x + i + 2 * lanes), vm));
+    const auto e3 = term(hn::Sub(hn::LoadU(d, x + i + 3 * lanes), vm));
     if constexpr (kStore) {
       hn::StoreU(e0, d, y + i);
       hn::StoreU(e1, d, y + i + lanes);
@@ -96,13 +112,13 @@ HWY_NOINLINE double sum_exp_block(const T* x, std::int64_t n, T m, T* y) {
     s3 = hn::Add(s3, e3);
   }
   for (; i + lanes <= n; i += lanes) {
-    const auto e = exp_keeping_nan(d, hn::Sub(hn::LoadU(d, x + i), vm));
+    const auto e = term(hn::Sub(hn::LoadU(d, x + i), vm));
     if constexpr (kStore) hn::StoreU(e, d, y + i);
     s0 = hn::Add(s0, e);
   }
   if (i < n) {
     const auto v = hn::Sub(load_tail_or(d, x + i, n - i, kMinusInfinity<T>), vm);
-    const auto e = exp_keeping_nan(d, v);
+    const auto e = term(v);
     if constexpr (kStore) StoreTail(e, d, y + i, n - i);
     s1 = hn::Add(s1, e);
   }
@@ -133,6 +149,17 @@ struct RowSums {
   double plain = 0;
 };
 
+// Adds a block to the sums of a row whose maximum is known. `next`: see sum_exp_block().
+template <bool kPlain, class T>
+HWY_INLINE void add_block(const T* x, std::int64_t n, RowSums<T>& r, const T* next) {
+  if (r.max == kMinusInfinity<T>) {
+    if (has_nan(x, n)) r.exp = std::numeric_limits<double>::quiet_NaN();
+  } else {
+    r.exp += sum_exp_block<false, T>(x, n, r.max, nullptr, next);
+  }
+  if constexpr (kPlain) r.plain += sum_block(x, n);
+}
+
 // One pass over memory: the sum so far is scaled whenever a block raises the maximum (Milakov and
 // Gimelshein 2018).
 template <bool kPlain, class T>
@@ -146,14 +173,31 @@ HWY_INLINE RowSums<T> row_sums(const T* x, std::int64_t n) {
         r.exp *= std::exp(static_cast<double>(r.max) - static_cast<double>(block_max));
       r.max = block_max;
     }
-    if (r.max == kMinusInfinity<T>) {
-      if (has_nan(x + b, count)) r.exp = std::numeric_limits<double>::quiet_NaN();
-    } else {
-      r.exp += sum_exp_block<false, T>(x + b, count, r.max, nullptr);
-    }
-    if constexpr (kPlain) r.plain += sum_block(x + b, count);
+    add_block<kPlain>(x + b, count, r, x + b + kExpBlock);
   }
   return r;
+}
+
+// Rows that are worked on together, step by step: the last instructions of a row's step are a chain
+// of shuffles, which the next row's step need not wait for. `elements` of each row, in all arrays,
+// stay in the first-level cache.
+constexpr std::int64_t kMostRows = 16;
+inline std::int64_t rows_together(std::int64_t elements) {
+  return std::clamp<std::int64_t>(2 * kExpBlock / std::max<std::int64_t>(elements, 1), 1,
+                                  kMostRows);
+}
+
+// row_sums of at most rows_together(cols) rows.
+template <bool kPlain, class T>
+HWY_INLINE void sums_of_rows(const T* x, std::int64_t rows, std::int64_t cols, RowSums<T>* sums) {
+  if (cols > kExpBlock) {
+    for (std::int64_t r = 0; r < rows; ++r) sums[r] = row_sums<kPlain>(x + r * cols, cols);
+    return;
+  }
+  for (std::int64_t r = 0; r < rows; ++r) sums[r] = {.max = max_of(x + r * cols, cols)};
+  for (std::int64_t r = 0; r < rows; ++r) {
+    add_block<kPlain>(x + r * cols, cols, sums[r], x + (rows + r) * cols);
+  }
 }
 
 }  // namespace

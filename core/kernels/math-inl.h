@@ -79,12 +79,12 @@ HWY_INLINE V polynomial(D d, V x, float c, C... rest) {
   return horner(d, x, hn::Set(d, c), rest...);
 }
 
-// r = h + l - n ln 2, with ln 2 in two parts; the first has 9 bits, so that its product with n is
+// r = x - n ln 2, with ln 2 in two parts; the first has 9 bits, so that its product with n is
 // exact.
 template <class D, class V>
-HWY_INLINE V reduced(D d, V h, V l, V n) {
-  const V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), h);
-  return hn::Add(hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r), l);
+HWY_INLINE V reduced(D d, V x, V n) {
+  const V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
+  return hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
 }
 // e^r - 1 = r + r^2 p for |r| <= 0.392; relative error of e^r 7.2e-9.
 template <class D, class V>
@@ -93,16 +93,16 @@ HWY_INLINE V expm1_reduced(D d, V r) {
   return hn::MulAdd(hn::Mul(r, r), p, r);
 }
 
-// e^(h + l) = (1 + r + r^2 p) 2^n, f32. |l| <= 0.045, h within [-105, 89] or NaN.
+// e^x = (1 + r + r^2 p) 2^n, f32. x within [-105, 89] or NaN.
 template <class D, class V>
 struct ExpParts {
   V expm1_r;  // r + r^2 p
   hn::Vec<hn::RebindToSigned<D>> n;
 };
 template <class D, class V>
-HWY_INLINE ExpParts<D, V> exp_parts(D d, V h, V l) {
-  const auto n = hn::NearestInt(hn::Mul(h, hn::Set(d, 1.44269504f)));
-  return {expm1_reduced(d, reduced(d, h, l, hn::ConvertTo(d, n))), n};
+HWY_INLINE ExpParts<D, V> exp_parts(D d, V x) {
+  const auto n = hn::NearestInt(hn::Mul(x, hn::Set(d, 1.44269504f)));
+  return {expm1_reduced(d, reduced(d, x, hn::ConvertTo(d, n))), n};
 }
 
 // x 2^n in two steps, since 2^n itself may be out of range.
@@ -116,37 +116,51 @@ HWY_INLINE V scale_by_power(D d, V x, N n) {
   return hn::Mul(hn::Mul(x, first), second);
 }
 
+// Below it e^x is less than the least normal number.
+inline constexpr double kExpLow = -87.33;
+
+// e^x, f32, for x in [kExpLow, 0]. adjust(r), of at most 0.045 from r, takes the place of r, which
+// is x less a multiple of ln 2.
+template <class D, class V, class F>
+HWY_INLINE V exp_normal(D d, V x, const F& adjust) {
+  // The last bits of 1.5 2^23 + 127 + n are n + 127: 2^n after a shift to the exponent's place.
+  const V magic = hn::Set(d, 12582912.0f + 127.0f);
+  const V shifted = hn::MulAdd(x, hn::Set(d, 1.44269504f), magic);
+  const V r = adjust(reduced(d, x, hn::Sub(shifted, magic)));
+  const hn::RebindToSigned<D> di;
+  const V power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, shifted)));
+  return hn::MulAdd(expm1_reduced(d, r), power, power);
+}
+
 // e^(h + l), f32, for h <= 0 and |l| <= 0.045. What is below the least normal number becomes 0.
 template <class D, class V>
 HWY_INLINE V exp_sum_negative(D d, V h, V l) {
-  constexpr double kLow = -87.33;  // n stays at -126
-  // The last bits of 1.5 2^23 + 127 + n are n + 127: 2^n after a shift to the exponent's place.
-  const V magic = hn::Set(d, 12582912.0f + 127.0f);
-  const V low = at_least(d, h, kLow);
-  const V shifted = hn::MulAdd(low, hn::Set(d, 1.44269504f), magic);
-  const V r = reduced(d, low, l, hn::Sub(shifted, magic));
-  const hn::RebindToSigned<D> di;
-  const V power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, shifted)));
-  const V y = hn::MulAdd(expm1_reduced(d, r), power, power);
-  return hn::IfThenZeroElse(hn::Lt(h, set(d, kLow)), y);
+  const V y = exp_normal(d, at_least(d, h, kExpLow), [&](V r) HWY_ATTR { return hn::Add(r, l); });
+  return hn::IfThenZeroElse(hn::Lt(h, set(d, kExpLow)), y);
 }
 
 // e^x. f32: 1 unit in the last place.
 template <class D, class V>
 HWY_INLINE V exp(D d, V x) {
   if constexpr (kIsF32<D>) {
-    const auto parts = exp_parts(d, clamp(d, x, -105.0, 89.0), hn::Zero(d));
+    const auto parts = exp_parts(d, clamp(d, x, -105.0, 89.0));
     return scale_by_power(d, hn::Add(parts.expm1_r, hn::Set(d, 1.0f)), parts.n);
   } else {
     return lane_by_lane(d, x, [](double v) { return std::exp(v); });
   }
 }
 
+// The same, f32, to be added to numbers near 1: what is below the least normal number becomes that.
+template <class D, class V>
+HWY_INLINE V exp_negative_of_sum(D d, V x) {
+  return exp_normal(d, at_least(d, x, kExpLow), [](V r) HWY_ATTR { return r; });
+}
+
 // e^x for x <= 0 (or NaN). f32: what is below the least normal number becomes 0.
 template <class D, class V>
 HWY_INLINE V exp_negative(D d, V x) {
   if constexpr (kIsF32<D>) {
-    return exp_sum_negative(d, x, hn::Zero(d));
+    return hn::IfThenZeroElse(hn::Lt(x, set(d, kExpLow)), exp_negative_of_sum(d, x));
   } else {
     return exp(d, x);
   }
@@ -157,7 +171,7 @@ template <class D, class V>
 HWY_INLINE V expm1_negative(D d, V x) {
   if constexpr (kIsF32<D>) {
     // Below -40 the result is -1.
-    const auto parts = exp_parts(d, clamp(d, x, -40.0, 0.0), hn::Zero(d));
+    const auto parts = exp_parts(d, clamp(d, x, -40.0, 0.0));
     const V one = hn::Set(d, 1.0f);
     const V power = scale_by_power(d, one, parts.n);
     return hn::MulAdd(power, parts.expm1_r, hn::Sub(power, one));

@@ -45,28 +45,43 @@ void degenerate_row(SoftmaxForm form, const T* x, std::int64_t n, T* y) {
 }
 
 template <class T>
+HWY_INLINE void log_softmax_rows(const T* x, std::int64_t rows, std::int64_t cols, T* y) {
+  for (std::int64_t r = 0; r < rows; ++r, x += cols, y += cols) {
+    const RowSums<T> sums = row_sums<false>(x, cols);
+    if (sums.max == kMinusInfinity<T>) {
+      degenerate_row(SoftmaxForm::logarithm, x, cols, y);
+    } else {
+      map_row(x, cols, y, Shift<T>{sums.max, static_cast<T>(std::log(sums.exp))});
+    }
+  }
+}
+
+template <class T>
 HWY_INLINE void softmax_rows(SoftmaxForm form, const T* x, std::int64_t rows, std::int64_t cols,
                              T* y) {
-  for (std::int64_t r = 0; r < rows; ++r, x += cols, y += cols) {
-    if (form == SoftmaxForm::logarithm) {
-      const RowSums<T> sums = row_sums<false>(x, cols);
-      if (sums.max == kMinusInfinity<T>) {
-        degenerate_row(form, x, cols, y);
-      } else {
-        map_row(x, cols, y, Shift<T>{sums.max, static_cast<T>(std::log(sums.exp))});
+  if (form == SoftmaxForm::logarithm) return log_softmax_rows(x, rows, cols, y);
+  T max[kMostRows];
+  double sum[kMostRows];
+  const std::int64_t together = rows_together(2 * cols);
+  for (std::int64_t begin = 0; begin < rows; begin += together) {
+    const std::int64_t n = std::min(together, rows - begin);
+    x += begin == 0 ? 0 : together * cols;
+    y += begin == 0 ? 0 : together * cols;
+    for (std::int64_t r = 0; r < n; ++r) max[r] = max_of(x + r * cols, cols);
+    for (std::int64_t r = 0; r < n; ++r) {
+      sum[r] = 0;
+      for (std::int64_t b = r * cols, end = b + cols; b < end; b += kExpBlock) {
+        sum[r] += sum_exp_block<true, T>(x + b, std::min(kExpBlock, end - b), max[r], y + b,
+                                         cols > kExpBlock ? nullptr : x + b + n * cols);
       }
-      continue;
     }
-    const T max = max_of(x, cols);
-    if (max == kMinusInfinity<T>) {
-      degenerate_row(form, x, cols, y);
-      continue;
+    for (std::int64_t r = 0; r < n; ++r) {
+      if (max[r] == kMinusInfinity<T>) {
+        degenerate_row(form, x + r * cols, cols, y + r * cols);
+      } else {
+        map_row(y + r * cols, cols, y + r * cols, Scale<T>{static_cast<T>(1.0 / sum[r])});
+      }
     }
-    double sum = 0;
-    for (std::int64_t b = 0; b < cols; b += kExpBlock) {
-      sum += sum_exp_block<true, T>(x + b, std::min(kExpBlock, cols - b), max, y + b);
-    }
-    map_row(y, cols, y, Scale<T>{static_cast<T>(1.0 / sum)});
   }
 }
 
