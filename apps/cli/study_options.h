@@ -10,6 +10,8 @@ inline void add_study_options(Options& options, study::StudyOptions& study) {
   options.add("--jobs", study.jobs, "Runs at a time, of one thread each (default: one a core)",
               {.value = "N", .low = 1, .high = 1024});
   options.add_flag("--fresh", study.fresh, "Do all runs anew, even those that are done");
+  options.add_flag("--no-share", study.no_share,
+                   "Train each run from its first step, even where runs begin alike");
   options.add_flag("--quiet", study.quiet, "No progress");
 }
 

@@ -1,4 +1,5 @@
-// norma train CONFIG [--set KEY=VALUE]... [--out DIR] [--resume] [--init FILE] [--quiet]
+// norma train CONFIG [--set KEY=VALUE]... [--out DIR] [--resume] [--init FILE] [--until STEP]
+// [--quiet]
 #include "apps/cli/training.h"
 
 namespace norma::cli {
@@ -20,6 +21,9 @@ Action train_verb(Options& options) {
   options.add_flag("--resume", arguments->options.resume,
                    "Go on where the run in the folder stopped");
   options.add("--init", arguments->options.init, "Start from the weights of a safetensors file");
+  options.add("--until", arguments->options.until,
+              "Save after this step and stop, as Ctrl-C does there; --resume goes on",
+              {.value = "STEP", .low = 1, .high = 1e15});
   options.add_flag("--quiet", arguments->options.quiet, "No progress");
   return [arguments] {
     return train_and_report(load_run_config(arguments->config, arguments->sets),

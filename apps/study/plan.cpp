@@ -14,10 +14,12 @@ namespace {
 constexpr std::size_t kLongestSlug = 48;
 constexpr std::size_t kMostRuns = 100'000;  // a factor too many; catches slips
 
-// "optimizer.lr" = 0.01 gives "lr=0.01"; a text stands without its quotes.
+// "optimizer.lr" = 0.01 gives "lr=0.01"; a text stands without its quotes, and a whole path without
+// its folders.
 std::string level_name(const std::string& key, const Json& value) {
-  const std::string last = key.substr(key.rfind('.') + 1);
-  return last + "=" + (value.is_string() ? value.get<std::string>() : value.dump());
+  std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  if (text.starts_with('/')) text.erase(0, text.rfind('/') + 1);
+  return key.substr(key.rfind('.') + 1) + "=" + text;
 }
 
 std::vector<Arm> make_arms(const StudyConfig& study) {

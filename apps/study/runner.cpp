@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <deque>
 #include <filesystem>
 #include <list>
 #include <map>
@@ -14,9 +13,12 @@
 #include <thread>
 
 #include "apps/study/child_process.h"
+#include "apps/study/job.h"
 #include "apps/study/ledger.h"
 #include "apps/study/live.h"
 #include "apps/study/measures.h"
+#include "apps/study/sharing.h"
+#include "apps/study/task.h"
 #include "apps/training/progress.h"
 #include "apps/training/run_folder.h"
 #include "core/error.h"
@@ -71,9 +73,8 @@ std::string last_words(const std::string& path) {
 }
 
 struct Running {
-  const PlannedRun* run;
-  ChildProcess process;
-  MetricsTail tail;
+  Task* task;
+  std::unique_ptr<Job> job;
   RunProgress progress;
   Clock::time_point start;
 };
@@ -89,17 +90,22 @@ class Runner {
     fs::create_directories(options.folder + "/runs");
     ledger_ = std::make_unique<Ledger>(options.folder + "/ledger.jsonl");
     std::size_t outdated = 0;
-    for (const PlannedRun& run : plan.runs) {
-      if (!is_done(run, outdated)) queue_.push_back(&run);
+    std::vector<std::size_t> waiting;
+    for (std::size_t i = 0; i < plan.runs.size(); ++i) {
+      if (!is_done(plan.runs[i], outdated)) waiting.push_back(i);
     }
     live_ =
-        std::make_unique<Live>(plan.runs.size(), plan.runs.size() - queue_.size(), options.quiet);
+        std::make_unique<Live>(plan.runs.size(), plan.runs.size() - waiting.size(), options.quiet);
     if (outdated > 0)
       live_->note(fmt::format(
           "{} runs were done by another build of the program: they are done again", outdated));
-    if (queue_.size() < plan.runs.size()) {
+    if (waiting.size() < plan.runs.size()) {
       live_->note(fmt::format("{} of {} runs are done already, in {}",
-                              plan.runs.size() - queue_.size(), plan.runs.size(), options.folder));
+                              plan.runs.size() - waiting.size(), plan.runs.size(), options.folder));
+    }
+    tasks_ = make_tasks(plan, waiting, options.folder, options.share, fingerprint_);
+    for (Task& task : tasks_) {
+      if (!task.done) queue_.push_back(&task);
     }
   }
 
@@ -107,15 +113,11 @@ class Runner {
     const StopSignals signals;
     while (!queue_.empty() || !running_.empty()) {
       if (g_stops > 0) return stop();
-      while (!queue_.empty() && running_.size() < jobs_) {
-        start(*queue_.front());
-        queue_.pop_front();
-      }
+      start_ready();
       std::vector<RunProgress> shown;
       for (auto r = running_.begin(); r != running_.end();) {
-        r->tail.read(r->progress);
         r->progress.seconds = std::chrono::duration<double>(Clock::now() - r->start).count();
-        const std::optional<int> status = r->process.poll();
+        const std::optional<int> status = r->job->poll(r->progress);
         if (status) {
           finish(*r, *status);
           r = running_.erase(r);
@@ -127,6 +129,7 @@ class Runner {
       live_->update(shown);
       std::this_thread::sleep_for(kPollEvery);
     }
+    fs::remove_all(prefixes_folder(options_.folder));
     return true;
   }
 
@@ -147,36 +150,39 @@ class Runner {
     return false;
   }
 
-  void start(const PlannedRun& run) {
-    const std::string folder = run_folder(options_.folder, run);
-    const RunFolder found(folder);
-    // A run that was stopped and has saved goes on; of any other nothing is worth keeping.
-    const LedgerEntry* entry = ledger_->find(run.hash);
-    const bool resume =
-        !entry && !found.checkpoint_steps().empty() && fs::exists(found.config_path());
-    if (!resume) fs::remove_all(folder);
-    fs::create_directories(folder);
-    const std::string config = folder + ".json";
-    write_file(config, run.config.dump(2) + "\n");
-    std::vector<std::string> arguments = {program_, "train",     config, "--out",
-                                          folder,   "--threads", "1",    "--quiet"};
-    if (resume) arguments.emplace_back("--resume");
-    RunProgress progress;
-    progress.name = name_of_run(run);
-    progress.steps = run.steps;
-    running_.push_back(
-        {&run,
-         ChildProcess(arguments, {"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1"}, folder + ".log"),
-         MetricsTail(found.metrics_path()), progress, Clock::now()});
+  void start_ready() {
+    for (auto next = queue_.begin(); next != queue_.end() && running_.size() < jobs_;) {
+      if ((*next)->is_ready()) {
+        start(**next);
+        next = queue_.erase(next);
+      } else {
+        ++next;
+      }
+    }
   }
 
-  std::string name_of_run(const PlannedRun& run) const {
-    return fmt::format("{}, seed {}", plan_.arms[run.arm].name, plan_.seeds[run.seed]);
+  void start(Task& task) {
+    // A run that was stopped and has saved goes on; of any other nothing is worth keeping.
+    const bool resume =
+        can_resume(task, fingerprint_) && (task.is_prefix() || !ledger_->find(task.run->hash));
+    const std::vector<std::string> arguments = prepare(task, resume, program_, fingerprint_);
+    RunProgress progress;
+    progress.name = task.name;
+    progress.steps = task.steps;
+    running_.push_back(
+        {&task, std::make_unique<LocalJob>(arguments, task.folder), progress, Clock::now()});
   }
 
   void finish(const Running& ended, int status) {
-    const PlannedRun& run = *ended.run;
-    const std::string folder = run_folder(options_.folder, run);
+    Task& task = *ended.task;
+    task.done = true;
+    if (task.is_prefix()) {
+      // A prefix that did not come to its end is none: its runs start anew, and end as it did.
+      live_->ended(fmt::format("{}  ({})", task.name, duration_text(ended.progress.seconds)),
+                   false);
+      return;
+    }
+    const PlannedRun& run = *task.run;
     LedgerEntry entry{run.id,
                       plan_.arms[run.arm].name,
                       plan_.seeds[run.seed],
@@ -187,7 +193,7 @@ class Runner {
                       ended.progress.seconds};
     double final_loss = kMissing;
     try {
-      const RunRecord record = read_run(folder);
+      const RunRecord record = read_run(task.folder);
       entry.reason = record.reason;
       if (status == 0 || status == kDivergedStatus) entry.outcome = record.outcome;
       final_loss = find_measure("final")->of(record);
@@ -196,13 +202,14 @@ class Runner {
     }
     if (entry.outcome == Outcome::missing) entry.outcome = Outcome::failed;
     if (entry.outcome == Outcome::failed && entry.reason.empty()) {
-      const std::string words = last_words(folder + ".log");
+      const std::string words = last_words(task.folder + ".log");
       entry.reason = !words.empty() ? words
                      : status < 0   ? fmt::format("ended by signal {}", -status)
                                     : fmt::format("ended with status {}", status);
     }
+    if (is_result(entry.outcome)) leave_as_configured(task);
     ledger_->append(entry);
-    std::string line = fmt::format("{}: ", name_of_run(run));
+    std::string line = fmt::format("{}: ", task.name);
     if (entry.outcome == Outcome::completed) {
       line += fmt::format("loss {:.4f}", final_loss);
     } else {
@@ -214,11 +221,12 @@ class Runner {
   // Lets the running runs save and end; a second signal, or too long a wait, ends them at once.
   bool stop() {
     live_->note("stopping; the study goes on from here when it is started again");
-    for (Running& r : running_) r.process.send(SIGTERM);
+    for (Running& r : running_) r.job->stop();
     const auto deadline = Clock::now() + kPatience;
     while (g_stops < 2 && Clock::now() < deadline) {
-      const bool all_ended = std::all_of(running_.begin(), running_.end(),
-                                         [](Running& r) { return r.process.poll().has_value(); });
+      const bool all_ended = std::all_of(running_.begin(), running_.end(), [](Running& r) {
+        return r.job->poll(r.progress).has_value();
+      });
       if (all_ended) break;
       std::this_thread::sleep_for(kPollEvery);
     }
@@ -232,15 +240,12 @@ class Runner {
   std::size_t jobs_;
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<Live> live_;
-  std::deque<const PlannedRun*> queue_;
+  std::list<Task> tasks_;
+  std::list<Task*> queue_;  // what has not begun
   std::list<Running> running_;
 };
 
 }  // namespace
-
-std::string run_folder(const std::string& study_folder, const PlannedRun& run) {
-  return study_folder + "/runs/" + run.id;
-}
 
 bool run_plan(const Plan& plan, const RunnerOptions& options) {
   return Runner(plan, options).run();

@@ -7,6 +7,7 @@
 
 #include "apps/study/plan.h"
 #include "apps/study/run_record.h"
+#include "apps/study/task.h"
 
 namespace norma::study {
 
@@ -15,6 +16,7 @@ struct RunnerOptions {
   std::string program;    // empty: this program
   std::int64_t jobs = 0;  // runs at a time; 0: the study's `jobs`, else one a core
   bool quiet = false;
+  bool share = true;  // train beginnings that runs have in common once (sharing.h)
 };
 
 // Runs what the ledger in the folder does not have yet, in the plan's order. Returns true iff all
@@ -25,8 +27,5 @@ struct RunnerOptions {
 
 // What each run of the plan has left in the study's folder, in the order of plan.runs.
 [[nodiscard]] std::vector<RunRecord> read_results(const Plan& plan, const std::string& folder);
-
-// The folder of a run in a study's.
-[[nodiscard]] std::string run_folder(const std::string& study_folder, const PlannedRun& run);
 
 }  // namespace norma::study

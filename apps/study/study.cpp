@@ -44,10 +44,11 @@ StudyStatus run_study(const std::string& file, const StudyOptions& options) {
   if (options.fresh) {
     fs::remove(folder + "/ledger.jsonl");
     fs::remove_all(folder + "/runs");
+    fs::remove_all(prefixes_folder(folder));
   }
   fs::create_directories(folder);
   write_file(study_file(folder), config::to_json(config).dump(2) + "\n");
-  if (!run_plan(plan, {folder, options.program, options.jobs, options.quiet}))
+  if (!run_plan(plan, {folder, options.program, options.jobs, options.quiet, !options.no_share}))
     return StudyStatus::interrupted;
 
   const StudyResults results = judge(plan, read_results(plan, folder));

@@ -13,6 +13,7 @@ struct StudyOptions {
   std::int64_t jobs = 0;  // runs at a time; 0: as the study or the machine has it
   bool fresh = false;     // forget what is done
   bool quiet = false;     // no progress
+  bool no_share = false;  // train each run from its first step
 };
 
 enum class StudyStatus { as_expected, unexpected, interrupted };

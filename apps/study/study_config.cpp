@@ -167,6 +167,26 @@ void StudyConfig::check(Problems& problems, const std::string& path) const {
   }
 }
 
+namespace {
+
+// The paths in what an arm or a factor sets, as resolve_paths() has them.
+void resolve_setting(const std::string& key, Json& value, const std::string& folder) {
+  constexpr std::string_view kData = "data";
+  Json run;
+  if (key == kData) {
+    run[kData] = value;
+    resolve_paths(run, folder);
+    value = run[kData];
+  } else if (key.starts_with("data.")) {
+    const std::string rest = key.substr(kData.size() + 1);
+    run[kData][rest] = value;
+    resolve_paths(run, folder);
+    value = run[kData][rest];
+  }
+}
+
+}  // namespace
+
 StudyConfig load_study(const std::string& path) {
   StudyConfig study = parse<StudyConfig>(load_json(path), {}, path);
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
@@ -175,6 +195,12 @@ StudyConfig load_study(const std::string& path) {
     study.base.value = load_json((folder / base).string(), resolve_paths);
   }
   resolve_paths(study.base.value, folder.string());
+  for (auto& [name, settings] : study.arms.value.items()) {
+    for (auto& [key, value] : settings.items()) resolve_setting(key, value, folder.string());
+  }
+  for (auto& [key, values] : study.factors.value.items()) {
+    for (Json& value : values) resolve_setting(key, value, folder.string());
+  }
   return study;
 }
 

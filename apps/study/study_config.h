@@ -92,7 +92,8 @@ struct StudyConfig {
 };
 
 // Reads a study's file; a `base` that is a path (relative to the file) is replaced by that file's
-// object. Throws ConfigError.
+// object. Paths of data files, in the base, arms and factors, become whole: they are relative to
+// the file that they stand in. Throws ConfigError.
 [[nodiscard]] StudyConfig load_study(const std::string& path);
 
 }  // namespace norma::study

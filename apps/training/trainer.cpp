@@ -87,6 +87,8 @@ void Trainer::open_folder() {
   if (options_.fork) {
     write_file(folder_->metrics_path(), read_file(RunFolder(options_.fork->run).metrics_path()));
   }
+  require(options_.until == 0 || state_.step < options_.until,
+          "train: the run is at step {}; give a later one with --until", state_.step);
   metrics_ = std::make_unique<MetricsLog>(folder_->metrics_path(), state_.step);
   progress_ = std::make_unique<Progress>(config_.name, total_steps_, state_.step, options_.quiet);
   if (!options_.resume && !lineage_.is_null()) {
@@ -450,7 +452,7 @@ void Trainer::train_steps(RunResult& result) {
     if (evaluated) evaluate_now(step);
     saved = train.checkpoint_every ? every(train.checkpoint_every, step) : evaluated;
     if (saved) checkpoint(step);
-    if (g_stop.load() && step < total_steps_ && !fails_to_learn(step)) {
+    if ((g_stop.load() || step == options_.until) && step < total_steps_ && !fails_to_learn(step)) {
       result.status = RunStatus::interrupted;
       break;
     }

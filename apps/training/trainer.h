@@ -37,6 +37,8 @@ struct TrainOptions {
   std::string init = {};  // weights to start from, a safetensors file
   bool quiet = false;
   std::optional<ForkPoint> fork = std::nullopt;
+  // Step after which the run is saved and left, as if it were interrupted; 0: none.
+  std::int64_t until = 0;
   bool dry = false;  // no folder, and nothing is written: for start_at() and train_step() alone
 };
 

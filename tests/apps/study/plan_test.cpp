@@ -140,6 +140,31 @@ TEST_CASE("the base may be a file of its own", "[study]") {
   CHECK(plan.runs[0].hash == make_plan(test::small_study()).runs[0].hash);
 }
 
+TEST_CASE("paths of data are relative to the study's file, in arms and factors too", "[study]") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "a.txt") << "abababab abababab abababab";
+  std::ofstream(folder / "b.txt") << "babababa babababa babababa";
+  Json study = config::parse_json(test::kStudy);
+  study["base"]["data"] = config::parse_json(R"({"type": "text", "path": "a.txt", "context": 4})");
+  study["arms"] = config::parse_json(
+      R"({"base": {}, "b": {"data.path": "b.txt"},
+          "whole": {"data": {"type": "text", "path": "b.txt", "context": 8}}})");
+  const auto paths = [&] {
+    std::ofstream(folder / "study.json") << study.dump();
+    std::vector<std::string> found;
+    const Plan plan = make_plan(load_study(folder / "study.json"));
+    for (std::size_t arm = 0; arm < plan.arms.size(); ++arm)
+      found.push_back(plan.run(arm, 0).config["data"]["path"]);
+    return found;
+  };
+  const std::string a = folder / "a.txt", b = folder / "b.txt";
+  CHECK(paths() == std::vector<std::string>{a, b, b});
+  study.erase("arms");
+  study["factors"] = config::parse_json(R"({"data.path": ["b.txt", "a.txt"]})");
+  CHECK(paths() == std::vector<std::string>{b, a});
+  CHECK(make_plan(load_study(folder / "study.json")).arms[0].name == "path=b.txt");
+}
+
 TEST_CASE("a slug is a part of a path", "[study]") {
   CHECK(slug("post, 30 steps of warm-up") == "post-30-steps-of-warm-up");
   CHECK(slug("lr=0.01") == "lr-0.01");

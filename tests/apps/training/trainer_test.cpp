@@ -65,6 +65,24 @@ TEST_CASE("a resumed run ends in the same bits (huggingface/transformers#17032)"
   CHECK(weights(folder / "part", 20) != weights(folder / "whole", 20));
 }
 
+TEST_CASE("a run that is asked to stop after a step goes on from there", "[training]") {
+  const TemporaryFolder folder;
+  Json config = shift_config(20);
+  config["train"]["keep"] = 0;
+  const auto until = [&](std::int64_t step, bool resume) {
+    Trainer trainer(parse_run_config(config),
+                    {.out = folder / "part", .resume = resume, .quiet = true, .until = step});
+    return trainer.run();
+  };
+  CHECK(until(7, false).status == RunStatus::interrupted);
+  CHECK(RunFolder(folder / "part").checkpoint_steps() == std::vector<std::int64_t>{7});
+  NORMA_CHECK_ERROR(until(7, true), "the run is at step 7; give a later one with --until");
+  CHECK(until(12, true).steps == 12);
+  CHECK(until(0, true).status == RunStatus::completed);
+  train(config, folder / "whole");
+  CHECK(records(folder / "part") == records(folder / "whole"));
+}
+
 TEST_CASE("a resumed run stops early where the whole one did, and is not written down twice",
           "[training]") {
   const TemporaryFolder folder;
