@@ -6,6 +6,7 @@
 #include <map>
 
 #include "apps/training/build.h"
+#include "apps/training/first_step.h"
 #include "apps/training/sharpness.h"
 #include "core/autograd.h"
 
@@ -15,7 +16,6 @@ namespace {
 using Vector = std::vector<double>;
 
 constexpr double kAdamBeta1 = 0.9;
-constexpr double kAdamEps = 1e-8;
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
 // Puts mode and running statistics back when it ends.
@@ -309,6 +309,18 @@ ProbeValues probe(Model& model, const DataSet& data, const LossConfig& loss,
     const Batch batch = data.train_batch(0, options.batch);
     const Tensor value = loss.apply(output_of(model, batch, options, 0, nullptr), batch.targets);
     put_curvature(values, value, parameters, squares, options);
+    // The step is that of the first batch; what it does is judged on the others, as in training.
+    const auto fresh_loss = [&] {
+      const NoGrad off;
+      double sum = 0;
+      const std::int64_t from = options.batches > 1 ? 1 : 0;
+      for (std::int64_t i = from; i < options.batches; ++i) {
+        const Batch other = data.train_batch(i, options.batch);
+        sum += loss.apply(output_of(model, other, options, i, nullptr), other.targets).item();
+      }
+      return sum;
+    };
+    values.emplace_back("stable_lr.first_step", first_step_limit(parameters, first, fresh_loss));
   }
   return values;
 }

@@ -22,6 +22,8 @@
 //   sharpness                   largest eigenvalue of the loss's Hessian; sharpness.smallest
 //   sharpness.adam              of P^-1/2 H P^-1/2, as Adam sees it at its first step
 //   stable_lr.sgd|adam          the rate up to which these predict a stable step
+//   stable_lr.first_step        the rate up to which Adam's first step, taken from the first batch,
+//                               lowers the loss of the others
 //
 // In a name that is looked up, `first`, `middle` and `last` stand for a block's number: 0, L/2,
 // L-1.

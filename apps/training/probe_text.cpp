@@ -94,9 +94,10 @@ std::string probe_text(const ProbeValues& values, const ProbeLabels& labels) {
     text += fmt::format(
         "sharpness: largest eigenvalue of the Hessian {}, smallest {}; as Adam's first step sees "
         "it {}\n"
-        "predicted stable rate: below {} for gradient descent, below {} for Adam\n",
+        "stable rate by the sharpness: below {} for gradient descent, below {} for Adam\n"
+        "stable rate by Adam's first step, which lowers the loss up to it: {}\n",
         cell(at("sharpness")), cell(at("sharpness.smallest")), cell(at("sharpness.adam")),
-        cell(at("stable_lr.sgd")), cell(at("stable_lr.adam")));
+        cell(at("stable_lr.sgd")), cell(at("stable_lr.adam")), cell(at("stable_lr.first_step")));
   }
   return text;
 }

@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "apps/training/build.h"
+#include "apps/training/first_step.h"
 #include "apps/training/sharpness.h"
 #include "apps/training/trainer.h"
 #include "core/ops/arithmetic.h"
@@ -120,6 +121,17 @@ TEST_CASE("Hessian-vector products agree with finite differences of the gradient
     CHECK(size > 0);
     CHECK(std::sqrt(off / size) < 1e-6);
   }
+}
+
+TEST_CASE("the limit of a first step, where it is known") {
+  // f(x) = (x - 1)^2 / 2 from x = 0: the step is lr, and f is back where it was at lr = 2.
+  const Tensor x = Tensor::zeros(Shape{1}, DType::f64);
+  const auto loss = [&] { return std::pow(x.to_vector()[0] - 1, 2) / 2; };
+  CHECK(first_step_limit({x}, {{-1.0}}, loss) == Approx(2).epsilon(0.05));
+  CHECK(x.to_vector()[0] == 0);
+  // Uphill there is no such rate, and where nothing changes there is no end.
+  CHECK(first_step_limit({x}, {{1.0}}, loss) == 0);
+  CHECK(std::isinf(first_step_limit({x}, {{1.0}}, [] { return 1.0; })));
 }
 
 TEST_CASE("a probe leaves the model as it was") {
