@@ -106,7 +106,12 @@ Action reproduce_verb(Options& options) {
   options.add("--out", arguments->out,
               "Folder that gets a folder for each study (default: studies)");
   add_study_options(options, arguments->options);
-  return [arguments] { return reproduce(*arguments); };
+  return [arguments] {
+    return with_ranks([&](study::Ranks* ranks) {
+      arguments->options.ranks = ranks;
+      return reproduce(*arguments);
+    });
+  };
 }
 
 }  // namespace norma::cli

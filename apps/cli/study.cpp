@@ -15,7 +15,12 @@ Action study_verb(Options& options) {
   options.add("FILE", arguments->file, "The study, a JSON file", {.required = true});
   options.add("--out", arguments->options.folder, "Folder of the study (default: studies/<name>)");
   add_study_options(options, arguments->options);
-  return [arguments] { return status_of(study::run_study(arguments->file, arguments->options)); };
+  return [arguments] {
+    return with_ranks([&](study::Ranks* ranks) {
+      arguments->options.ranks = ranks;
+      return status_of(study::run_study(arguments->file, arguments->options));
+    });
+  };
 }
 
 }  // namespace norma::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "apps/cli/verb.h"
+#include "apps/study/remote.h"
 #include "apps/study/study.h"
 
 namespace norma::cli {
@@ -13,6 +14,22 @@ inline void add_study_options(Options& options, study::StudyOptions& study) {
   options.add_flag("--no-share", study.no_share,
                    "Train each run from its first step, even where runs begin alike");
   options.add_flag("--quiet", study.quiet, "No progress");
+}
+
+// Calls `run` with the ranks of mpirun, or none; ranks but the first work for it instead.
+template <class F>
+Status with_ranks(F&& run) {
+  if (!study::Ranks::launched()) return run(nullptr);
+  study::Ranks ranks;
+  if (ranks.rank() > 0) {
+    study::work(ranks);
+    return kDone;
+  }
+  const struct Quit {
+    study::Ranks& ranks;
+    ~Quit() { study::quit(ranks); }
+  } at_the_end{ranks};
+  return run(&ranks);
 }
 
 inline Status status_of(study::StudyStatus status) {

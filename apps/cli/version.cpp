@@ -3,6 +3,7 @@
 #include <hwy/targets.h>
 
 #include "apps/cli/verb.h"
+#include "apps/study/ranks.h"
 #include "core/parallel.h"
 
 namespace norma::cli {
@@ -36,6 +37,7 @@ Action version_verb(Options&) {
     fmt::print("OpenBLAS  {}\n", openblas_get_config());
     fmt::print("Highway   {}\n", vector_targets());
     fmt::print("OpenMP    {}\n", has_threads() ? "yes" : "no: every loop runs on one thread");
+    fmt::print("MPI       {}\n", study::Ranks::available() ? "yes" : "no");
     fmt::print("threads   {}\n", num_threads());
     return kDone;
   };

@@ -12,7 +12,8 @@ namespace norma::study {
 
 class Job {
  public:
-  virtual ~Job() = default;  // ends it, if it still runs
+  static constexpr int kLost = -1000;  // the status of one of which nothing more is heard
+  virtual ~Job() = default;            // ends it, if it still runs
   // Its exit status once it has ended, as ChildProcess has it. Brings the progress up to date.
   virtual std::optional<int> poll(RunProgress& progress) = 0;
   // Asks it to save and end.

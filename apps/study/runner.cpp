@@ -17,7 +17,7 @@
 #include "apps/study/ledger.h"
 #include "apps/study/live.h"
 #include "apps/study/measures.h"
-#include "apps/study/sharing.h"
+#include "apps/study/remote.h"
 #include "apps/study/task.h"
 #include "apps/training/progress.h"
 #include "apps/training/run_folder.h"
@@ -75,6 +75,7 @@ std::string last_words(const std::string& path) {
 struct Running {
   Task* task;
   std::unique_ptr<Job> job;
+  bool here;  // not on another rank
   RunProgress progress;
   Clock::time_point start;
 };
@@ -103,6 +104,9 @@ class Runner {
       live_->note(fmt::format("{} of {} runs are done already, in {}",
                               plan.runs.size() - waiting.size(), plan.runs.size(), options.folder));
     }
+    if (options.ranks) {
+      remote_ = std::make_unique<RemoteJobs>(*options.ranks, jobs_of(plan, options), fingerprint_);
+    }
     tasks_ = make_tasks(plan, waiting, options.folder, options.share, fingerprint_);
     for (Task& task : tasks_) {
       if (!task.done) queue_.push_back(&task);
@@ -113,12 +117,14 @@ class Runner {
     const StopSignals signals;
     while (!queue_.empty() || !running_.empty()) {
       if (g_stops > 0) return stop();
+      if (remote_) remote_->update();
       start_ready();
       std::vector<RunProgress> shown;
       for (auto r = running_.begin(); r != running_.end();) {
         r->progress.seconds = std::chrono::duration<double>(Clock::now() - r->start).count();
         const std::optional<int> status = r->job->poll(r->progress);
         if (status) {
+          if (r->here) --running_here_;
           finish(*r, *status);
           r = running_.erase(r);
         } else {
@@ -136,6 +142,7 @@ class Runner {
  private:
   static std::int64_t jobs_of(const Plan& plan, const RunnerOptions& options) {
     if (options.jobs > 0) return options.jobs;
+    if (options.ranks) return 1;
     if (plan.config.jobs) return *plan.config.jobs;
     return std::max(1U, std::thread::hardware_concurrency());
   }
@@ -151,9 +158,11 @@ class Runner {
   }
 
   void start_ready() {
-    for (auto next = queue_.begin(); next != queue_.end() && running_.size() < jobs_;) {
+    for (auto next = queue_.begin(); next != queue_.end();) {
+      const bool here = running_here_ < jobs_;
+      if (!here && !(remote_ && remote_->have_room())) return;
       if ((*next)->is_ready()) {
-        start(**next);
+        start(**next, here);
         next = queue_.erase(next);
       } else {
         ++next;
@@ -161,7 +170,8 @@ class Runner {
     }
   }
 
-  void start(Task& task) {
+  // On this machine, or on another rank.
+  void start(Task& task, bool here) {
     // A run that was stopped and has saved goes on; of any other nothing is worth keeping.
     const bool resume =
         can_resume(task, fingerprint_) && (task.is_prefix() || !ledger_->find(task.run->hash));
@@ -169,12 +179,23 @@ class Runner {
     RunProgress progress;
     progress.name = task.name;
     progress.steps = task.steps;
-    running_.push_back(
-        {&task, std::make_unique<LocalJob>(arguments, task.folder), progress, Clock::now()});
+    std::unique_ptr<Job> job;
+    if (here) {
+      job = std::make_unique<LocalJob>(arguments, task.folder);
+    } else {
+      job = remote_->start(arguments, task.folder);
+    }
+    running_.push_back({&task, std::move(job), here, progress, Clock::now()});
+    if (here) ++running_here_;
   }
 
   void finish(const Running& ended, int status) {
     Task& task = *ended.task;
+    if (status == Job::kLost) {
+      live_->note(fmt::format("{}: the rank that ran it is gone; it is done again", task.name));
+      queue_.push_front(&task);
+      return;
+    }
     task.done = true;
     if (task.is_prefix()) {
       // A prefix that did not come to its end is none: its runs start anew, and end as it did.
@@ -224,6 +245,7 @@ class Runner {
     for (Running& r : running_) r.job->stop();
     const auto deadline = Clock::now() + kPatience;
     while (g_stops < 2 && Clock::now() < deadline) {
+      if (remote_) remote_->update();
       const bool all_ended = std::all_of(running_.begin(), running_.end(), [](Running& r) {
         return r.job->poll(r.progress).has_value();
       });
@@ -243,6 +265,8 @@ class Runner {
   std::list<Task> tasks_;
   std::list<Task*> queue_;  // what has not begun
   std::list<Running> running_;
+  std::size_t running_here_ = 0;
+  std::unique_ptr<RemoteJobs> remote_;  // null without ranks
 };
 
 }  // namespace

@@ -6,17 +6,20 @@
 #include <vector>
 
 #include "apps/study/plan.h"
+#include "apps/study/ranks.h"
 #include "apps/study/run_record.h"
 #include "apps/study/task.h"
 
 namespace norma::study {
 
 struct RunnerOptions {
-  std::string folder;     // of the study
-  std::string program;    // empty: this program
-  std::int64_t jobs = 0;  // runs at a time; 0: the study's `jobs`, else one a core
+  std::string folder;   // of the study
+  std::string program;  // empty: this program
+  // Runs at a time; 0: the study's `jobs`, else one a core. With ranks: on each; 0: one.
+  std::int64_t jobs = 0;
   bool quiet = false;
-  bool share = true;  // train beginnings that runs have in common once (sharing.h)
+  bool share = true;       // train beginnings that runs have in common once (sharing.h)
+  Ranks* ranks = nullptr;  // that take runs too (remote.h)
 };
 
 // Runs what the ledger in the folder does not have yet, in the plan's order. Returns true iff all

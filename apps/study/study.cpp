@@ -48,7 +48,8 @@ StudyStatus run_study(const std::string& file, const StudyOptions& options) {
   }
   fs::create_directories(folder);
   write_file(study_file(folder), config::to_json(config).dump(2) + "\n");
-  if (!run_plan(plan, {folder, options.program, options.jobs, options.quiet, !options.no_share}))
+  if (!run_plan(plan, {folder, options.program, options.jobs, options.quiet, !options.no_share,
+                       options.ranks}))
     return StudyStatus::interrupted;
 
   const StudyResults results = judge(plan, read_results(plan, folder));

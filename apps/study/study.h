@@ -3,17 +3,19 @@
 
 #include <string>
 
+#include "apps/study/ranks.h"
 #include "apps/study/results.h"
 
 namespace norma::study {
 
 struct StudyOptions {
-  std::string folder;     // of the study; empty: studies/<name>
-  std::string program;    // that runs `train`; empty: this program
-  std::int64_t jobs = 0;  // runs at a time; 0: as the study or the machine has it
-  bool fresh = false;     // forget what is done
-  bool quiet = false;     // no progress
-  bool no_share = false;  // train each run from its first step
+  std::string folder;      // of the study; empty: studies/<name>
+  std::string program;     // that runs `train`; empty: this program
+  std::int64_t jobs = 0;   // runs at a time; 0: as the study or the machine has it
+  bool fresh = false;      // forget what is done
+  bool quiet = false;      // no progress
+  Ranks* ranks = nullptr;  // that take runs too
+  bool no_share = false;   // train each run from its first step
 };
 
 enum class StudyStatus { as_expected, unexpected, interrupted };
