@@ -5,6 +5,7 @@
 
 #include "core/kernels/moments.h"
 #include "core/parallel.h"
+#include "core/storage.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/kernels/norm_rows.cpp"
@@ -418,12 +419,17 @@ void backward(const RowsShape& s, const T* dy, const T* x, const T* weight, cons
   const bool segments = s.space > 1;
   const std::int64_t parts =
       segments ? s.rows / s.groups : (s.rows + rows_per_chunk - 1) / rows_per_chunk;
-  std::vector<T> partial(static_cast<std::size_t>(sums ? 2 * parts * channels : 0));
-  T* const dw = sums ? partial.data() : nullptr;
-  T* const db = sums ? partial.data() + parts * channels : nullptr;
+  const std::int64_t each = parts * channels;
+  const Ref<Storage> partial =
+      Storage::allocate(sums ? 2 * each * static_cast<std::int64_t>(sizeof(T)) : 0);
+  T* const dw = sums ? reinterpret_cast<T*>(partial->data()) : nullptr;
+  T* const db = sums ? dw + each : nullptr;
   if (s.cols > 0) {
     parallel_for(s.rows, rows_per_chunk, [&](std::int64_t b, std::int64_t e) {
-      const std::int64_t offset = sums && !segments ? b / rows_per_chunk * channels : 0;
+      if (!sums || segments) return run(a, b, e, dw, db);
+      const std::int64_t offset = b / rows_per_chunk * channels;
+      std::fill_n(dw + offset, channels, T{0});
+      std::fill_n(db + offset, channels, T{0});
       run(a, b, e, dw + offset, db + offset);
     });
   }
