@@ -70,7 +70,11 @@ void SumBlock(const T* x, std::int64_t rows, std::int64_t n, std::int64_t stride
 template <class T>
 void Tile(const Product& p, T alpha, const T* a, const T* b, T beta, const T* bias, T* c) {
   T* panel = scratch<T>(Scratch::panel, kPanelDepth * kPanelCols<T>);
-  tile_product(p, alpha, a, b, beta, bias, c, panel);
+  // Worth its time where each row of A is in a page of its own, and the tile many panels wide.
+  const bool copies = p.transpose_a && p.m <= kPanelDepth && p.n > 8 * kPanelCols<T> &&
+                      p.lda * static_cast<std::int64_t>(sizeof(T)) >= 4096;
+  T* copy = copies ? scratch<T>(Scratch::rows, kPanelDepth * copied_pitch<T>(p.m)) : nullptr;
+  tile_product(p, alpha, a, b, beta, bias, c, panel, copy);
 }
 
 void TileF32(const Product& p, float alpha, const float* a, const float* b, float beta,

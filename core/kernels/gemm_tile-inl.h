@@ -28,52 +28,75 @@ inline constexpr int kBlockRows = 4;
 inline constexpr int kPanelVectors = 2;
 // Rows of a packed panel: 32 columns of f32 are 32 KiB, which stay in the first-level cache.
 inline constexpr std::int64_t kPanelDepth = 256;
-// An operand of at most so many bytes stays in the second-level cache.
-inline constexpr std::int64_t kNearBytes = 512 * 1024;
 template <class T>
 inline constexpr std::int64_t kPanelCols = kPanelVectors* static_cast<std::int64_t>(HWY_LANES(T));
+
+#if HWY_TARGET != HWY_SCALAR
+// The lanes' blocks of four from rows 4 * ld apart: v[4 * i + k] = from[i * 4 * ld + k], k < 4.
+template <class D>
+HWY_INLINE hn::Vec<D> load_blocks(D d, const hn::TFromD<D>* from, std::int64_t ld) {
+  if constexpr (hn::MaxLanes(D()) <= 4) {
+    return hn::LoadU(d, from);
+  } else {
+    const hn::Half<D> half;
+    constexpr std::int64_t kRows = static_cast<std::int64_t>(hn::MaxLanes(D()) / 2);
+    return hn::Combine(d, load_blocks(half, from + kRows * ld, ld), load_blocks(half, from, ld));
+  }
+}
+
+// for r < Lanes(d), k < depth: to[k * stride + r] = from[r * ld + k], f32
+template <class D>
+HWY_INLINE void transpose_rows(D d, const float* from, std::int64_t ld, std::int64_t depth,
+                               float* to, std::int64_t stride) {
+  const hn::RepartitionToWide<D> wide;
+  // The last step goes over some elements once more.
+  for (std::int64_t k = 0; k < depth; k += 4) {
+    k = std::min(k, depth - 4);
+    const auto r0 = load_blocks(d, from + k, ld), r1 = load_blocks(d, from + ld + k, ld);
+    const auto r2 = load_blocks(d, from + 2 * ld + k, ld);
+    const auto r3 = load_blocks(d, from + 3 * ld + k, ld);
+    const auto a = hn::BitCast(wide, hn::InterleaveLower(d, r0, r1));
+    const auto b = hn::BitCast(wide, hn::InterleaveLower(d, r2, r3));
+    const auto e = hn::BitCast(wide, hn::InterleaveUpper(d, r0, r1));
+    const auto f = hn::BitCast(wide, hn::InterleaveUpper(d, r2, r3));
+    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, a, b)), d, to + k * stride);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, a, b)), d, to + (k + 1) * stride);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, e, f)), d, to + (k + 2) * stride);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, e, f)), d, to + (k + 3) * stride);
+  }
+}
+#endif
 
 // for r < 4, k < depth: to[k * stride + r] = from[r * ld + k]
 template <class T>
 HWY_INLINE void transpose_four(const T* from, std::int64_t ld, std::int64_t depth, T* to,
                                std::int64_t stride) {
-  std::int64_t k = 0;
 #if HWY_TARGET != HWY_SCALAR
   if constexpr (sizeof(T) == 4) {
-    const hn::FixedTag<T, 4> d;
-    const hn::RepartitionToWide<decltype(d)> wide;
-    // The last step goes over some elements once more.
-    for (bool more = depth >= 4; more; k = std::min(k + 4, depth)) {
-      if (k + 4 >= depth) {
-        k = depth - 4;
-        more = false;
-      }
-      const auto r0 = hn::LoadU(d, from + k), r1 = hn::LoadU(d, from + ld + k);
-      const auto r2 = hn::LoadU(d, from + 2 * ld + k), r3 = hn::LoadU(d, from + 3 * ld + k);
-      const auto a = hn::BitCast(wide, hn::InterleaveLower(d, r0, r1));
-      const auto b = hn::BitCast(wide, hn::InterleaveLower(d, r2, r3));
-      const auto e = hn::BitCast(wide, hn::InterleaveUpper(d, r0, r1));
-      const auto f = hn::BitCast(wide, hn::InterleaveUpper(d, r2, r3));
-      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, a, b)), d, to + k * stride);
-      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, a, b)), d, to + (k + 1) * stride);
-      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, e, f)), d, to + (k + 2) * stride);
-      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, e, f)), d, to + (k + 3) * stride);
-    }
+    if (depth >= 4) return transpose_rows(hn::FixedTag<T, 4>(), from, ld, depth, to, stride);
   }
 #endif
-  for (; k < depth; ++k) {
+  for (std::int64_t k = 0; k < depth; ++k) {
     for (int r = 0; r < 4; ++r) to[k * stride + r] = from[r * ld + k];
   }
 }
 
 // panel (depth, kPanelCols) = `cols` columns of op(B), zeros to the right of them.
 template <class T>
-HWY_INLINE void pack_panel(const T* b, std::int64_t ldb, bool transpose, std::int64_t depth,
+HWY_INLINE void pack_panel(const T* b, std::int64_t ldb, bool transposed, std::int64_t depth,
                            std::int64_t cols, T* panel) {
   constexpr std::int64_t kCols = kPanelCols<T>;
   if (cols < kCols) std::fill_n(panel, depth * kCols, T(0));
-  if (transpose) {
+  if (transposed) {
     std::int64_t j = 0;
+#if HWY_TARGET != HWY_SCALAR
+    if constexpr (sizeof(T) == 4) {
+      constexpr std::int64_t kLanes = HWY_LANES(T);
+      for (; depth >= 4 && j + kLanes <= cols; j += kLanes) {
+        transpose_rows(hn::ScalableTag<T>(), b + j * ldb, ldb, depth, panel + j, kCols);
+      }
+    }
+#endif
     for (; j + 4 <= cols; j += 4) transpose_four(b + j * ldb, ldb, depth, panel + j, kCols);
     for (; j < cols; ++j) {
       for (std::int64_t k = 0; k < depth; ++k) panel[k * kCols + j] = b[j * ldb + k];
@@ -189,24 +212,44 @@ HWY_INLINE void rows_by_panel(const NextPanel<T>& next, std::int64_t rows, const
   }
 }
 
+// Elements between the rows of a copy of some of A's: an odd number of lines, so that a column of
+// them spreads over the sets of a cache.
+template <class T>
+constexpr std::int64_t copied_pitch(std::int64_t rows) {
+  constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
+  return ((rows + kLine - 1) / kLine | 1) * kLine;
+}
+
 // c = beta c + alpha op(a) op(b) + bias on the calling thread; bias (n) may be null. `panel` holds
-// kPanelDepth * kPanelCols elements, 64-byte aligned.
+// kPanelDepth * kPanelCols elements, 64-byte aligned. `copy`, which may be null, holds kPanelDepth
+// rows of copied_pitch(m): a transposed A goes there, since its columns lie apart.
 template <class T>
 HWY_INLINE void tile_product(const Product& p, T alpha, const T* a, const T* b, T beta,
-                             const std::type_identity_t<T>* bias, T* c, T* panel) {
+                             const std::type_identity_t<T>* bias, T* c, T* panel,
+                             T* copy = nullptr) {
   constexpr std::int64_t kCols = kPanelCols<T>;
   const std::int64_t parts = std::max<std::int64_t>(1, (p.k + kPanelDepth - 1) / kPanelDepth);
   const std::int64_t depth = (p.k + parts - 1) / parts;
   // A few rows do not pay for packing; rows of B that lie far apart evict each other.
   const bool direct = !p.transpose_b && p.m <= 128 && p.ldb < 1024;
-  // What the second-level cache holds anyway needs no asking.
-  const bool far = p.n * p.k * static_cast<std::int64_t>(sizeof(T)) > kNearBytes;
+  const bool asks = p.m >= 64;  // fewer rows do not pay for it
+  const auto panel_at = [&](std::int64_t k0, std::int64_t j) {
+    const std::int64_t kc = std::min(depth, p.k - k0), cols = std::min(kCols, p.n - j);
+    return p.transpose_b ? NextPanel<T>{b + j * p.ldb + k0, p.ldb, cols, kc}
+                         : NextPanel<T>{b + k0 * p.ldb + j, p.ldb, kc, cols};
+  };
   for (std::int64_t part = 0; part < parts; ++part) {
     const std::int64_t k0 = part * depth;
     const std::int64_t kc = std::min(depth, p.k - k0);
     const T keep = part == 0 ? beta : T(1);
     const bool last = part + 1 == parts;
     const T* from = a + (p.transpose_a ? k0 * p.lda : k0);
+    std::int64_t lda = p.lda;
+    if (copy) {
+      lda = copied_pitch<T>(p.m);
+      for (std::int64_t k = 0; k < kc; ++k) std::copy_n(from + k * p.lda, p.m, copy + k * lda);
+      from = copy;
+    }
     for (std::int64_t j = 0; j < p.n; j += kCols) {
       const std::int64_t cols = std::min(kCols, p.n - j);
       const T* rows = b + (p.transpose_b ? j * p.ldb + k0 : k0 * p.ldb + j);
@@ -217,13 +260,13 @@ HWY_INLINE void tile_product(const Product& p, T alpha, const T* a, const T* b, 
         ldb = kCols;
       }
       NextPanel<T> next;
-      if (far && j + kCols < p.n) {
-        const std::int64_t coming = std::min(kCols, p.n - j - kCols);
-        next = p.transpose_b ? NextPanel<T>{b + (j + kCols) * p.ldb + k0, p.ldb, coming, kc}
-                             : NextPanel<T>{b + k0 * p.ldb + j + kCols, p.ldb, kc, coming};
+      if (asks && j + kCols < p.n) {
+        next = panel_at(k0, j + kCols);
+      } else if (asks && !last) {
+        next = panel_at(k0 + depth, 0);
       }
       const auto run = [&]<int kVectors, bool kTransposed>() {
-        rows_by_panel<kVectors, kTransposed>(next, p.m, from, p.lda, rows, ldb, kc, alpha, keep,
+        rows_by_panel<kVectors, kTransposed>(next, p.m, from, lda, rows, ldb, kc, alpha, keep,
                                              bias && last ? bias + j : nullptr, c + j, p.ldc, cols);
       };
       if (cols > kCols / 2) {
