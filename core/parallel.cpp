@@ -5,6 +5,7 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "core/error.h"
 
@@ -88,12 +89,17 @@ void pause() {
 // place of 40 ms, and takes 2 to 3 s now. Here a loop ends when its chunks are done. Whoever comes
 // first takes them, and a helper that comes late finds none left.
 //
-// A job is its number and how many chunks are left, in one word: a chunk is taken by counting that
-// word down. That succeeds only while the job has chunks left, and until those are done the caller
-// does not touch what else describes the job; so a late helper cannot mix two jobs up. Between jobs
-// a helper looks for work for some microseconds, then sleeps: waiting threads must not take the
-// core of a working one. There are never more threads than cores; they would only wait for each
-// other.
+// Each thread has a part of the chunks, always the same one of as many, and takes from the parts of
+// the others when its own is done. Loops that follow each other mostly work on the same rows: what
+// one has written, the next finds in the cache of its own core. (Without that a step of a deep
+// network takes a third more where the cores share no cache.)
+//
+// A part is the number of its job and how many of its chunks are left, in one word: a chunk is
+// taken by counting that word down. That succeeds only while the job has chunks left, and until
+// those are done the caller does not touch what else describes the job; so a late helper cannot mix
+// two jobs up. Between jobs a helper looks for work for some microseconds, then sleeps: waiting
+// threads must not take the core of a working one. There are never more threads than cores; they
+// would only wait for each other.
 class Helpers {
  public:
   // Never destroyed: its threads end with the process.
@@ -111,19 +117,24 @@ class Helpers {
     }
     body_.store(body, std::memory_order_relaxed);
     context_.store(context, std::memory_order_relaxed);
+    const std::int64_t parts = helpers + 1;
     chunks_.store(chunks, std::memory_order_relaxed);
-    helpers_.store(helpers, std::memory_order_relaxed);
+    parts_used_.store(parts, std::memory_order_relaxed);
     done_.store(0, std::memory_order_relaxed);
     failed_.store(false, std::memory_order_relaxed);
-    const std::uint64_t job = ++jobs_ << kShift | static_cast<std::uint64_t>(chunks);
-    left_.store(job);
+    const std::uint64_t job = (job_.load(std::memory_order_relaxed) + 1) & kLeft;
+    for (std::int64_t i = 0; i < parts; ++i) {
+      const std::int64_t size = part_end(i, parts, chunks) - part_end(i - 1, parts, chunks);
+      part(i).store(job << kShift | static_cast<std::uint64_t>(size), std::memory_order_release);
+    }
+    job_.store(job);
     if (sleeping_.load() > 0) {
       const std::lock_guard lock(sleep_);
       wake_.notify_all();
     }
     {
       const Inside inside;
-      take_chunks(job);
+      take_chunks(job, 0);
     }
     for (int i = 0; done_.load(std::memory_order_acquire) != chunks; ++i) {
       i < kLooks ? pause() : std::this_thread::yield();
@@ -136,25 +147,42 @@ class Helpers {
   static constexpr std::uint64_t kLeft = (std::uint64_t{1} << kShift) - 1;
   static constexpr int kLooks = 4000;  // 50 us
 
-  static int threads_to_use() {
+  static int cores() {
     static const int cores = std::max(1, omp_get_num_procs());
-    return std::min(num_threads(), cores);
+    return cores;
+  }
+  static int threads_to_use() { return std::min(num_threads(), cores()); }
+
+  // Part i of `parts` ends before this chunk.
+  static std::int64_t part_end(std::int64_t i, std::int64_t parts, std::int64_t chunks) {
+    return (i + 1) * chunks / parts;
   }
 
-  // Takes chunks of the job that `left` names until none is left.
-  void take_chunks(std::uint64_t left) {
+  struct alignas(64) Part {
+    std::atomic<std::uint64_t> left{0};
+  };
+  std::atomic<std::uint64_t>& part(std::int64_t i) {
+    return parts_[static_cast<std::size_t>(i)].left;
+  }
+
+  // Takes chunks of the job until none is left, from part `own` first.
+  void take_chunks(std::uint64_t job, std::int64_t own) {
     const Body body = body_.load(std::memory_order_relaxed);
     void* const context = context_.load(std::memory_order_relaxed);
     const std::int64_t chunks = chunks_.load(std::memory_order_relaxed);
-    const std::uint64_t job = left >> kShift;
-    while (left >> kShift == job && (left & kLeft) > 0) {
-      if (!left_.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel,
-                                       std::memory_order_acquire)) {
-        continue;
+    const std::int64_t parts = parts_used_.load(std::memory_order_relaxed);
+    for (std::int64_t k = 0; k < parts; ++k) {
+      const std::int64_t i = (own + k) % parts, end = part_end(i, parts, chunks);
+      std::uint64_t left = part(i).load(std::memory_order_acquire);
+      while (left >> kShift == job && (left & kLeft) > 0) {
+        if (!part(i).compare_exchange_weak(left, left - 1, std::memory_order_acq_rel,
+                                           std::memory_order_acquire)) {
+          continue;
+        }
+        run_chunk(body, context, end - static_cast<std::int64_t>(left & kLeft));
+        done_.fetch_add(1, std::memory_order_release);
+        left = part(i).load(std::memory_order_acquire);
       }
-      run_chunk(body, context, chunks - static_cast<std::int64_t>(left & kLeft));
-      done_.fetch_add(1, std::memory_order_release);
-      left = left_.load(std::memory_order_acquire);
     }
   }
 
@@ -171,17 +199,16 @@ class Helpers {
     const Inside inside;
     std::uint64_t seen = 0;
     for (int looks = 0;; ++looks) {
-      const std::uint64_t left = left_.load(std::memory_order_acquire);
-      if (left >> kShift != seen) {
-        seen = left >> kShift;
+      if (const std::uint64_t job = job_.load(std::memory_order_acquire); job != seen) {
+        seen = job;
         looks = 0;
-        if (index < helpers_.load(std::memory_order_relaxed)) take_chunks(left);
+        if (index + 1 < parts_used_.load(std::memory_order_relaxed)) take_chunks(job, index + 1);
       } else if (looks < kLooks) {
         pause();
       } else {
         std::unique_lock lock(sleep_);
         sleeping_.fetch_add(1);
-        wake_.wait(lock, [&] { return left_.load() >> kShift != seen; });
+        wake_.wait(lock, [&] { return job_.load() != seen; });
         sleeping_.fetch_sub(1);
       }
     }
@@ -189,14 +216,14 @@ class Helpers {
 
   std::mutex caller_;  // one loop at a time; others run on their callers' threads
   int started_ = 0;
-  std::uint64_t jobs_ = 0;
   std::exception_ptr error_;
   std::atomic<bool> failed_{false};
   std::atomic<Body> body_{nullptr};
   std::atomic<void*> context_{nullptr};
   std::atomic<std::int64_t> chunks_{0};
-  std::atomic<int> helpers_{0};
-  alignas(64) std::atomic<std::uint64_t> left_{0};
+  std::atomic<std::int64_t> parts_used_{0};
+  std::vector<Part> parts_{static_cast<std::size_t>(cores())};  // the first is the caller's
+  alignas(64) std::atomic<std::uint64_t> job_{0};
   alignas(64) std::atomic<std::int64_t> done_{0};
   alignas(64) std::atomic<int> sleeping_{0};
   std::mutex sleep_;
