@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,12 @@ class TextDataSet final : public DataSet {
 
   [[nodiscard]] std::int64_t size(Part part) const override;
   [[nodiscard]] const Tokenizer* tokenizer() const override { return &tokenizer_; }
+  // The training part, for statistics of it.
+  [[nodiscard]] std::span<const std::int64_t> training_ids() const {
+    return std::span(ids_).first(static_cast<std::size_t>(train_tokens_));
+  }
+  // True iff some tokens are masked, and predicted: the model reads in both directions.
+  [[nodiscard]] bool masked() const { return masked_; }
   void set_hash(std::string hash) { mutable_record().hash = std::move(hash); }
 
  protected:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 namespace norma::report {
@@ -10,10 +11,10 @@ namespace {
 constexpr std::size_t kWindowsPerCurve = 60;  // smoothing windows that fit beside each other
 constexpr double kExplosion = 3;              // times the highest first value
 constexpr double kMargin = 0.06;              // of the range, free above the curves
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Mean of the finite values around each place.
+// Mean of the values around each place.
 std::vector<double> smoothed(const std::vector<double>& y, std::size_t window) {
-  if (window <= 1) return y;
   const std::size_t reach = window / 2;
   std::vector<double> result(y.size());
   for (std::size_t i = 0; i < y.size(); ++i) {
@@ -26,6 +27,35 @@ std::vector<double> smoothed(const std::vector<double>& y, std::size_t window) {
   return result;
 }
 
+double mean_of(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double x : values) sum += x;
+  return sum / static_cast<double>(values.size());
+}
+
+double deviation_of(const std::vector<double>& values) {
+  if (values.size() < 2) return 0;
+  const double mean = mean_of(values);
+  double squares = 0;
+  for (const double x : values) squares += (x - mean) * (x - mean);
+  return std::sqrt(squares / static_cast<double>(values.size() - 1));
+}
+
+// The least and greatest of y, and of what the seeds span; of positive ones alone where asked.
+Range extent(const Chart& chart, bool positive) {
+  Range range{kInfinity, -kInfinity};
+  for (const Curve& curve : chart.curves) {
+    for (const std::vector<double>* values : {&curve.y, &curve.low, &curve.high}) {
+      for (const double y : *values) {
+        if (positive && y <= 0) continue;
+        range.low = std::min(range.low, y);
+        range.high = std::max(range.high, y);
+      }
+    }
+  }
+  return range;
+}
+
 }  // namespace
 
 bool Chart::empty() const {
@@ -33,23 +63,19 @@ bool Chart::empty() const {
 }
 
 Range y_range(const Chart& chart) {
-  double low = std::numeric_limits<double>::infinity(), high = -low, first = -low;
+  if (chart.y_given) return *chart.y_given;
+  auto [low, high] = extent(chart, chart.log_y);
+  double first = -kInfinity;
   for (const Curve& curve : chart.curves) {
     if (!curve.y.empty()) first = std::max(first, curve.y.front());
-    for (const std::vector<double>* values : {&curve.y, &curve.low, &curve.high}) {
-      for (const double y : *values) {
-        if (chart.log_y && y <= 0) continue;
-        low = std::min(low, y);
-        high = std::max(high, y);
-      }
-    }
   }
   for (const Level& level : chart.levels) {
+    if (chart.log_y && level.y <= 0) continue;
     low = std::min(low, level.y);
     high = std::max(high, level.y);
     first = std::max(first, level.y);
   }
-  if (!(low <= high)) return {};
+  if (!(low <= high)) return chart.log_y ? Range{0.1, 1} : Range{};
   if (chart.log_y) {
     const double factor = std::max(1.2, std::pow(high / low, kMargin));
     return {low / factor, high * factor};
@@ -65,41 +91,49 @@ std::size_t smoothing_window(std::size_t n) {
   return window <= 1 ? 1 : window | 1;
 }
 
-Curve mean_curve(std::string label, std::size_t color, std::span<const study::RunRecord> runs,
-                 PointValue value, std::size_t window) {
-  struct Sum {
-    double sum = 0, low = 0, high = 0;
-    int count = 0;
-  };
-  std::map<std::int64_t, Sum> steps;
-  for (const study::RunRecord& run : runs) {
-    std::vector<std::int64_t> at;
-    std::vector<double> y;
-    for (const study::TrainPoint& point : run.train) {
-      if (!std::isfinite(value(point))) continue;
-      at.push_back(point.step);
-      y.push_back(value(point));
+Curve mean_curve(std::string label, std::size_t color, std::span<const std::vector<Point>> runs,
+                 std::size_t window, study::BandKind band) {
+  std::map<double, std::vector<double>> at, raw_at;  // the runs' values by x
+  for (const std::vector<Point>& run : runs) {
+    std::vector<double> x, y;
+    for (const Point& point : run) {
+      if (!std::isfinite(point.y)) continue;
+      x.push_back(point.x);
+      y.push_back(point.y);
     }
-    y = smoothed(y, window);
+    const std::vector<double> smooth = window > 1 ? smoothed(y, window) : y;
     for (std::size_t i = 0; i < y.size(); ++i) {
-      Sum& s = steps[at[i]];
-      s.low = s.count == 0 ? y[i] : std::min(s.low, y[i]);
-      s.high = s.count == 0 ? y[i] : std::max(s.high, y[i]);
-      s.sum += y[i];
-      ++s.count;
+      at[x[i]].push_back(smooth[i]);
+      if (window > 1) raw_at[x[i]].push_back(y[i]);
     }
   }
   Curve curve;
   curve.label = std::move(label);
   curve.color = color;
-  for (const auto& [step, s] : steps) {
-    curve.x.push_back(static_cast<double>(step));
-    curve.y.push_back(s.sum / s.count);
+  for (const auto& [x, values] : at) {
+    const double mean = mean_of(values);
+    curve.x.push_back(x);
+    curve.y.push_back(mean);
+    if (window > 1) curve.raw.push_back(mean_of(raw_at[x]));
     if (runs.size() < 2) continue;
-    curve.low.push_back(s.low);
-    curve.high.push_back(s.high);
+    if (band == study::BandKind::range) {
+      const auto [low, high] = std::minmax_element(values.begin(), values.end());
+      curve.low.push_back(*low);
+      curve.high.push_back(*high);
+    } else {
+      const double deviation = deviation_of(values);
+      curve.low.push_back(mean - deviation);
+      curve.high.push_back(mean + deviation);
+    }
   }
   return curve;
+}
+
+bool all_positive(const Chart& chart) { return !chart.empty() && extent(chart, false).low > 0; }
+
+bool spans(const Chart& chart, double factor) {
+  const Range range = extent(chart, false);
+  return all_positive(chart) && range.high >= factor * range.low;
 }
 
 }  // namespace norma::report

@@ -1,4 +1,4 @@
-// A picture as data: curves with bands, and levels. Drawn by gnuplot (gnuplot.h) or in letters
+// A picture as data: curves with bands, and levels. Drawn as SVG (svg_plot.h) or in letters
 // (text_plot.h).
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/study/run_record.h"
+#include "apps/study/figure_config.h"
 
 namespace norma::report {
 
@@ -15,8 +15,10 @@ struct Curve {
   std::string label;
   std::size_t color = 0;  // index into the palette
   std::vector<double> x, y;
-  // The least and greatest over the seeds, as long as y; or empty.
-  std::vector<double> low, high;
+  // What the seeds span, as long as y; or empty.
+  std::vector<double> low = {}, high = {};
+  std::vector<double> raw = {};  // y before it was smoothed, drawn faintly; or empty
+  bool points = false;      // its few values are marked, and what the seeds span is a bar at each
 };
 
 // A dashed horizontal line.
@@ -25,38 +27,49 @@ struct Level {
   double y = 0;
 };
 
+struct Range {
+  double low = 0;
+  double high = 1;
+};
+
 struct Chart {
   std::string title;
   std::string x_label, y_label;
-  bool log_y = false;
+  bool log_x = false, log_y = false;
   bool from_zero = false;  // the axis of y begins at 0
   // Of a curve that explodes only the beginning is shown, so that the others stay visible: y ends
   // at three times the highest first value.
   bool cut_explosions = false;
+  std::vector<double> x_at;  // where the marks of x stand; empty: at round numbers
+  // Names of x = 0, 1, 2, ..., where x is no number.
+  std::vector<std::string> x_names;
   std::vector<Curve> curves;
   std::vector<Level> levels;
+  std::optional<Range> y_given;  // the range of y, where several charts share one
 
   // True iff there is something to draw.
   [[nodiscard]] bool empty() const;
 };
 
 // The range of y that shows the whole picture, with a margin.
-struct Range {
-  double low = 0;
-  double high = 1;
-};
 [[nodiscard]] Range y_range(const Chart& chart);
 
-// A number of each training record of a run.
-using PointValue = double (*)(const study::TrainPoint&);
+struct Point {
+  double x = 0, y = 0;
+};
 
-// The curve of an arm: at each step the mean over its runs, smoothed over `window` records (odd;
-// 1: as they are), with the band from the lowest to the highest run. Where a run has ended, the
-// others go on; what is not finite is left out.
+// The mean over the runs at each x, smoothed over `window` points (odd; 1: as they are), with what
+// the runs span: from the lowest to the highest, or one sample deviation to each side. Where a run
+// has ended, the others go on; what is not finite is left out.
 [[nodiscard]] Curve mean_curve(std::string label, std::size_t color,
-                               std::span<const study::RunRecord> runs, PointValue value,
-                               std::size_t window);
+                               std::span<const std::vector<Point>> runs, std::size_t window,
+                               study::BandKind band = study::BandKind::range);
 // A window that takes the noise from a curve of n records and keeps its shape.
 [[nodiscard]] std::size_t smoothing_window(std::size_t n);
+
+// True iff all values of y, and of what the seeds span, are above 0.
+[[nodiscard]] bool all_positive(const Chart& chart);
+// True iff they are, and the largest is at least `factor` times the smallest.
+[[nodiscard]] bool spans(const Chart& chart, double factor);
 
 }  // namespace norma::report

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "apps/report/svg.h"
+
 namespace norma::report {
 namespace {
 
@@ -42,11 +44,17 @@ figure { margin: 1.4rem 0; background: var(--card); border: 1px solid var(--line
 figcaption { font-weight: 600; }
 figcaption .soft { font-weight: 400; display: block; }
 .key { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; margin: .5rem 0 .3rem; padding: 0; list-style: none; font-size: .9rem; }
-.swatch { display: inline-block; width: .95em; height: .95em; border-radius: 50%; margin-right: .45em; vertical-align: -.1em; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-.plot { overflow-x: auto; }
-svg { display: block; width: 100%; min-width: 300px; height: auto; color: var(--ink); }
-svg text { font-family: inherit; }
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(20rem, 1fr)); gap: 0 1.2rem; }
+.swatch { display: inline-block; width: 1.75em; height: .625em; margin-right: .45em; fill: none; stroke-width: 3; }
+svg { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+.plot > svg { display: block; width: 100%; height: auto; }
+.plot text, .heat-scale text { font-family: inherit; }
+.halo { stroke: var(--card); }
+.large text { font-size: 12px; } .small text { font-size: 12.5px; } .heat-key text { font-size: 12px; }
+.alone .small { max-width: 34rem; }
+.heat-scale svg { display: block; width: 100%; max-width: 25rem; height: auto; margin: .6rem 0; }
+.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); gap: .4rem 1.2rem; }
+.panel { margin: .5rem 0 .1rem; font-weight: 600; font-size: .9rem; }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); gap: 0 1.2rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .92rem; min-width: 50%; }
 th, td { text-align: left; padding: .38rem .9rem .38rem 0; border-bottom: 1px solid var(--line); vertical-align: baseline; }
@@ -54,7 +62,7 @@ thead th { color: var(--soft); font-weight: 600; }
 tbody th { font-weight: 500; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 footer { margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: .8rem; }
-@media (max-width: 520px) { main { padding: 1.2rem .8rem 2rem; } figure { padding: .6rem .5rem; } .pair { grid-template-columns: 1fr; } main > figure svg { min-width: 600px; } dl { grid-template-columns: 1fr; } dd { margin-bottom: .3rem; } }
+@media (max-width: 520px) { main { padding: 1.2rem .8rem 2rem; } figure { padding: .6rem .5rem; } .pair { grid-template-columns: 1fr; } .large text { font-size: 22px; } .small text { font-size: 15px; } dl { grid-template-columns: 1fr; } dd { margin-bottom: .3rem; } }
 )css";
 
 }  // namespace
@@ -106,24 +114,39 @@ std::string table(const std::vector<std::string>& head,
 }
 
 std::string swatch(std::size_t color) {
-  return fmt::format("<span class=\"swatch\" style=\"background:var(--c{})\"></span>", color % 8);
+  const char* dash = dash_of(color);
+  return fmt::format(
+      "<svg class=\"swatch\" viewBox=\"0 0 28 10\" aria-hidden=\"true\"><path d=\"M1 5h26\"{} "
+      "style=\"stroke:var(--c{})\"/></svg>",
+      *dash ? fmt::format(" stroke-dasharray=\"{}\"", dash) : std::string(), color % 8);
 }
 
-std::string figure(std::string_view heading, std::string_view note, const std::vector<Key>& keys,
-                   const std::string& svg) {
-  // What comes before the drawing itself belongs to a file of its own.
-  const std::size_t begin = svg.find("<svg");
-  if (begin == std::string::npos) return "";
+std::string key_list(const std::vector<Key>& keys) {
+  if (keys.empty()) return "";
+  std::string html = "<ul class=\"key\">";
+  for (const Key& key : keys)
+    html += fmt::format("<li>{}{}</li>", swatch(key.color), escaped(key.text));
+  return html + "</ul>\n";
+}
+
+std::string html_figure(std::string_view heading, std::string_view note, const std::string& key,
+                        const std::vector<Panel>& panels) {
   std::string html = fmt::format("<figure><figcaption>{}", escaped(heading));
   if (!note.empty()) html += fmt::format("<span class=\"soft\">{}</span>", escaped(note));
   html += "</figcaption>\n";
-  if (!keys.empty()) {
-    html += "<ul class=\"key\">";
-    for (const Key& key : keys)
-      html += fmt::format("<li>{}{}</li>", swatch(key.color), escaped(key.text));
-    html += "</ul>\n";
+  std::string pictures;
+  for (const Panel& panel : panels) {
+    if (panel.svg.empty()) continue;
+    pictures += "<div class=\"plot\">";
+    if (!panel.title.empty())
+      pictures += fmt::format("<p class=\"panel\">{}</p>\n", escaped(panel.title));
+    pictures += panel.svg + "</div>\n";
   }
-  return html + "<div class=\"plot\">" + svg.substr(begin) + "</div></figure>\n";
+  if (pictures.empty()) {
+    return html + "<p class=\"soft\">No run has left values for this picture.</p></figure>\n";
+  }
+  return html + key + fmt::format("<div class=\"{}\">\n", panels.size() > 1 ? "panels" : "alone") +
+         pictures + "</div></figure>\n";
 }
 
 std::string page(std::string_view title, const std::string& body) {

@@ -19,15 +19,23 @@ struct Cell {
 [[nodiscard]] std::string table(const std::vector<std::string>& head,
                                 const std::vector<std::vector<Cell>>& rows);
 
-// A picture with its heading, a legend of (colour, text), and the SVG itself.
+// A legend of (colour, text); empty without entries.
 struct Key {
   std::size_t color;
   std::string text;
 };
-[[nodiscard]] std::string figure(std::string_view heading, std::string_view note,
-                                 const std::vector<Key>& keys, const std::string& svg);
+[[nodiscard]] std::string key_list(const std::vector<Key>& keys);
 
-// A dot in the colour of a curve.
+// A figure: heading, note, key (as HTML), and one picture or several beside each other, each with
+// its own title. Where no picture has anything in it, a sentence says so.
+struct Panel {
+  std::string title;
+  std::string svg;
+};
+[[nodiscard]] std::string html_figure(std::string_view heading, std::string_view note,
+                                      const std::string& key, const std::vector<Panel>& panels);
+
+// A piece of line as a curve has it: its colour and dashes.
 [[nodiscard]] std::string swatch(std::size_t color);
 
 // The whole page around `body`.

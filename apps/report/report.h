@@ -27,6 +27,8 @@ struct Subject {
   std::vector<Level> levels;
   std::vector<std::string> measures;
   std::vector<study::ClaimResult> claims;
+  std::vector<study::PlannedFigure> figures;  // none: the losses
+  std::optional<double> guessing;             // ln V, where the loss is a cross-entropy
 };
 
 [[nodiscard]] Subject subject_of(const study::StudyResults& results);
@@ -39,7 +41,7 @@ struct Subject {
 // That picture as an SVG file of its own, on white, with title and key.
 [[nodiscard]] std::string paper_svg(const Subject& subject);
 
-// The page. Throws Error if gnuplot is missing.
+// The page.
 [[nodiscard]] std::string html_report(const Subject& subject);
 
 }  // namespace norma::report

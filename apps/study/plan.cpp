@@ -14,18 +14,11 @@ namespace {
 constexpr std::size_t kLongestSlug = 48;
 constexpr std::size_t kMostRuns = 100'000;  // a factor too many; catches slips
 
-// "optimizer.lr" = 0.01 gives "lr=0.01"; a text stands without its quotes, and a whole path without
-// its folders.
-std::string level_name(const std::string& key, const Json& value) {
-  std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-  if (text.starts_with('/')) text.erase(0, text.rfind('/') + 1);
-  return key.substr(key.rfind('.') + 1) + "=" + text;
-}
-
 std::vector<Arm> make_arms(const StudyConfig& study) {
   std::vector<Arm> arms;
-  for (const auto& [name, settings] : study.arms.value.items()) arms.push_back({name, settings});
-  if (arms.empty()) arms.push_back({"", Json::object()});
+  for (const auto& [name, settings] : study.arms.value.items())
+    arms.push_back({name, name, settings});
+  if (arms.empty()) arms.push_back({"", "", Json::object()});
   for (const auto& [key, values] : study.factors.value.items()) {
     std::vector<Arm> crossed;
     for (const Arm& arm : arms) {
@@ -189,6 +182,14 @@ PlannedRun plan_run(const StudyConfig& study, const Json& base, const Arm& arm, 
 
 }  // namespace
 
+// "optimizer.lr" = 0.01 gives "lr=0.01"; a text stands without its quotes, and a whole path without
+// its folders.
+std::string level_name(const std::string& key, const Json& value) {
+  std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  if (text.starts_with('/')) text.erase(0, text.rfind('/') + 1);
+  return key.substr(key.rfind('.') + 1) + "=" + text;
+}
+
 std::string slug(std::string_view name) {
   std::string text;
   for (const char c : name) {
@@ -275,6 +276,7 @@ Plan make_plan(const StudyConfig& study) {
       problems.push_back({path, e.what()});
     }
   }
+  plan.figures = plan_figures(plan, scope, problems);
   if (!problems.empty()) throw config::ConfigError(study.name, problems);
   return plan;
 }

@@ -6,13 +6,15 @@
 #include <vector>
 
 #include "apps/study/expression.h"
+#include "apps/study/figure_plan.h"
 #include "apps/study/study_config.h"
 
 namespace norma::study {
 
 struct Arm {
   std::string name;
-  Json settings;  // by dotted key, what it changes
+  std::string named;  // the part of it before the factors; may be empty
+  Json settings;      // by dotted key, what it changes
   // The values of the factors alone: "lr=0.01".
   std::string levels = {};
   // Index of the arm that it is compared with.
@@ -49,6 +51,7 @@ struct Plan {
   std::vector<Floor> floors;
   // By name; "nan" is infinite, as the loss of a diverged run is.
   std::map<std::string, PublishedTable, std::less<>> published;
+  std::vector<PlannedFigure> figures;
 
   // The run of an arm and a seed, by index.
   [[nodiscard]] const PlannedRun& run(std::size_t arm, std::size_t seed) const {
@@ -59,6 +62,9 @@ struct Plan {
 // Makes every configuration and compiles every claim. Throws ConfigError with all that is wrong:
 // the keys of an arm, the claims' expressions, published values of no arm.
 [[nodiscard]] Plan make_plan(const StudyConfig& study);
+
+// A factor's value in an arm's name: "lr=0.01".
+[[nodiscard]] std::string level_name(const std::string& key, const Json& value);
 
 // Small letters, digits and single hyphens: a name as a part of a path.
 [[nodiscard]] std::string slug(std::string_view name);

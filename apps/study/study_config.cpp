@@ -119,6 +119,7 @@ Fields StudyConfig::fields() {
             "Tables of published values: by name an object, by arm or glob a number, \"nan\" or "
             "\"inf\"."),
       field("floors", &StudyConfig::floors, "Levels that are drawn beside the losses."),
+      field("figures", &StudyConfig::figures, "The pictures; null: those that fit the factors."),
       field("long", &StudyConfig::is_long,
             "Whether it takes more than some minutes; left out by --all."),
   };

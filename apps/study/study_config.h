@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/study/figure_config.h"
 #include "core/config/config.h"
 
 namespace norma::study {
@@ -85,6 +86,7 @@ struct StudyConfig {
   AnyObject published;
   std::string reference;
   std::optional<StopFailedConfig> stop_failed;
+  std::optional<std::vector<FigureConfig>> figures;
   bool is_long = false;
 
   static config::Fields fields();

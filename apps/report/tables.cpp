@@ -1,0 +1,221 @@
+#include "apps/report/tables.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "apps/report/page.h"
+#include "apps/study/measures.h"
+#include "apps/training/progress.h"
+
+namespace norma::report {
+namespace {
+
+using study::Outcome;
+using study::RunRecord;
+using study::shown_number;
+
+constexpr const char* kDifferenceNote =
+    " Differences are seed by seed: their mean, and half of its 95 % interval (Student's t).";
+constexpr std::size_t kMostSettings = 12;  // columns of the table of settings
+
+// Dotted path to text, for every value that is no object.
+void flatten(const study::Json& json, const std::string& path,
+             std::map<std::string, std::string>& into) {
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items()) flatten(value, config::join(path, key), into);
+  } else {
+    into[path] = json.is_string() ? json.get<std::string>() : json.dump();
+  }
+}
+
+bool has_published(const Subject& subject, const std::string& measure) {
+  return std::any_of(subject.arms.begin(), subject.arms.end(),
+                     [&](const Subject::Arm& arm) { return arm.published.contains(measure); });
+}
+
+Cell published_cell(const Subject::Arm& arm, const std::string& measure) {
+  const auto value = arm.published.find(measure);
+  return {value == arm.published.end() ? "" : study::shown_published(value->second), true};
+}
+
+// One run an arm: a row an arm, a column a measure.
+std::string single_runs_html(const Subject& subject) {
+  std::vector<std::string> head = {""};
+  for (const std::string& name : subject.measures) {
+    head.push_back(name);
+    if (has_published(subject, name)) head.emplace_back("published");
+  }
+  std::vector<std::vector<Cell>> rows;
+  for (std::size_t i = 0; i < subject.arms.size(); ++i) {
+    rows.push_back({{swatch(i) + escaped(subject.arms[i].name)}});
+    for (const std::string& name : subject.measures) {
+      rows.back().push_back(
+          {study::shown_value(subject.arms[i].runs[0], *study::find_measure(name)), true});
+      if (has_published(subject, name))
+        rows.back().push_back(published_cell(subject.arms[i], name));
+    }
+  }
+  std::string notes;
+  for (const std::string& name : subject.measures) {
+    notes +=
+        fmt::format("{}{}: {}", notes.empty() ? "" : "; ", name, study::find_measure(name)->doc);
+  }
+  return fmt::format("<h2>Results</h2>\n{}<p class=\"soft\">{}.</p>\n", table(head, rows),
+                     escaped(notes));
+}
+
+}  // namespace
+
+std::string claims_html(const Subject& subject) {
+  if (subject.claims.empty()) return "";
+  std::string html = "<h2>Claims</h2>\n";
+  for (const study::ClaimResult& result : subject.claims) {
+    const study::ClaimConfig& claim = *result.claim;
+    const char* kind = result.expected() ? "good" : result.held ? "bad" : "none";
+    html += "<div class=\"claim\">\n";
+    html +=
+        fmt::format("<p class=\"sentence\"><span class=\"chip {}\">{}</span><span>{}</span></p>\n",
+                    kind, result.verdict(), escaped(claim.text));
+    html += "<dl>\n";
+    const auto row = [&](const char* what, const std::string& text) {
+      if (!text.empty()) html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", what, text);
+    };
+    row("Claim", "<code>" + escaped(claim.expr) + "</code>");
+    std::string measured;
+    for (const study::Evidence& e : result.evidence) {
+      measured += fmt::format("{}<code>{}</code>", measured.empty() ? "" : "<br>",
+                              escaped(study::shown_evidence(e)));
+    }
+    row("Measured", measured);
+    row("Published", escaped(claim.published));
+    row("Source", escaped(claim.source));
+    if (claim.expect == study::Verdict::fails) row("Expected to fail", escaped(claim.why));
+    html += "</dl>\n";
+    if (!result.expected())
+      html += "<p class=\"soft\"><strong>This is not the expected verdict.</strong></p>\n";
+    html += "</div>\n";
+  }
+  return html;
+}
+
+std::string measures_html(const Subject& subject) {
+  const bool single = std::all_of(subject.arms.begin(), subject.arms.end(),
+                                  [](const Subject::Arm& arm) { return arm.runs.size() == 1; });
+  if (single) return single_runs_html(subject);
+  std::string html;
+  for (const std::string& name : subject.measures) {
+    const study::Measure& measure = *study::find_measure(name);
+    std::vector<std::string> head = {"", "mean", "std"};
+    if (!subject.reference.empty()) head.push_back("minus " + subject.reference);
+    head.insert(head.end(), subject.arms[0].run_names.begin(), subject.arms[0].run_names.end());
+    if (has_published(subject, name)) head.emplace_back("published");
+    std::vector<std::vector<Cell>> rows;
+    for (std::size_t i = 0; i < subject.arms.size(); ++i) {
+      const auto& arm = subject.arms[i];
+      const auto values_of = [&](const Subject::Arm& a) {
+        std::vector<double> values;
+        for (const RunRecord& run : a.runs) values.push_back(measure.of(run));
+        return values;
+      };
+      const std::vector<double> values = values_of(arm);
+      const study::Spread s = study::spread(values);
+      rows.push_back({{swatch(i) + escaped(arm.name)},
+                      {"<strong>" + shown_number(s.mean) + "</strong>", true},
+                      {study::shown_deviation(s), true}});
+      if (!subject.reference.empty()) {
+        const std::string difference = study::shown_difference(
+            study::paired_difference(values, values_of(subject.arms[arm.reference])));
+        rows.back().push_back({arm.reference == i ? "" : difference, true});
+      }
+      for (const RunRecord& run : arm.runs)
+        rows.back().push_back({study::shown_value(run, measure), true});
+      if (has_published(subject, name)) rows.back().push_back(published_cell(arm, name));
+    }
+    html += fmt::format("<h2>Results: {}</h2>\n<p class=\"soft\">The {}.{}</p>\n", escaped(name),
+                        escaped(measure.doc), subject.reference.empty() ? "" : kDifferenceNote);
+    html += table(head, rows);
+  }
+  return html;
+}
+
+// The settings in which the arms differ, as they ran.
+std::string settings_html(const Subject& subject) {
+  std::vector<std::map<std::string, std::string>> flat(subject.arms.size());
+  std::set<std::string> paths;
+  for (std::size_t i = 0; i < subject.arms.size(); ++i) {
+    flatten(subject.arms[i].config, "", flat[i]);
+    for (const auto& [path, value] : flat[i]) paths.insert(path);
+  }
+  std::vector<std::string> different;
+  for (const std::string& path : paths) {
+    if (path == "name" || (path == "seed" && !subject.claims.empty())) continue;
+    const auto value = [&](std::size_t i) {
+      return flat[i].contains(path) ? flat[i].at(path) : std::string();
+    };
+    for (std::size_t i = 1; i < flat.size(); ++i) {
+      if (value(i) == value(0)) continue;
+      different.push_back(path);
+      break;
+    }
+  }
+  if (different.empty()) return "";
+  std::string html = "<h2>Settings that differ</h2>\n";
+  if (different.size() > kMostSettings) {
+    html +=
+        fmt::format("<p class=\"soft\">The first {} of {}.</p>\n", kMostSettings, different.size());
+    different.resize(kMostSettings);
+  }
+  std::vector<std::string> head = {""};
+  head.insert(head.end(), different.begin(), different.end());
+  std::vector<std::vector<Cell>> rows;
+  for (std::size_t i = 0; i < flat.size(); ++i) {
+    std::vector<Cell> row = {{swatch(i) + escaped(subject.arms[i].name)}};
+    for (const std::string& path : different) {
+      row.push_back(
+          {flat[i].contains(path) ? "<code>" + escaped(flat[i].at(path)) + "</code>" : "", false});
+    }
+    rows.push_back(std::move(row));
+  }
+  return html + table(head, rows);
+}
+
+std::string failures_html(const Subject& subject) {
+  std::string html;
+  for (const auto& arm : subject.arms) {
+    for (std::size_t k = 0; k < arm.runs.size(); ++k) {
+      const RunRecord& run = arm.runs[k];
+      if (run.outcome == Outcome::completed) continue;
+      html += fmt::format("<p><span class=\"chip none\">{}</span> {}, {}{}{}</p>\n",
+                          study::name_of(run.outcome), escaped(arm.name), escaped(arm.run_names[k]),
+                          run.reason.empty() ? "" : ": ", escaped(run.reason));
+    }
+  }
+  return html.empty() ? "" : "<h2>Runs that did not end as planned</h2>\n" + html;
+}
+
+std::string summary_html(const Subject& subject) {
+  std::string html;
+  if (!subject.claims.empty()) {
+    const auto right = std::count_if(subject.claims.begin(), subject.claims.end(),
+                                     [](const auto& c) { return c.expected(); });
+    const auto all = static_cast<std::ptrdiff_t>(subject.claims.size());
+    html +=
+        fmt::format("<p><span class=\"chip {}\">{} of {} claims came out as expected</span></p>\n",
+                    right == all ? "good" : "bad", right, all);
+  }
+  double seconds = 0;
+  std::size_t runs = 0;
+  for (const auto& arm : subject.arms) {
+    for (const RunRecord& run : arm.runs) {
+      if (std::isfinite(run.seconds)) seconds += run.seconds;
+      ++runs;
+    }
+  }
+  return html + fmt::format("<p class=\"soft\">{} run{}, {} of computing.</p>\n", runs,
+                            runs == 1 ? "" : "s", duration_text(seconds));
+}
+
+}  // namespace norma::report
