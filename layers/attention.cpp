@@ -195,7 +195,7 @@ Tensor Attention::forward(const Tensor& x, const Forward& pass) {
   options.softcap = config_.softcap.value_or(0);
   options.mask = cross_ ? pass.source_mask : both(pass.mask, pass.visible);
   options.bias = bias_for(q.size(1), k.size(1), pass);
-  if (training() && config_.dropout > 0) {
+  if (training() && pass.dropout && config_.dropout > 0) {
     options.dropout = config_.dropout;
     options.dropout_key = pass.key(path());
   }

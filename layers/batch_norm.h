@@ -10,6 +10,8 @@ struct BatchNormConfig : ChannelNormOptions {
   static constexpr const char* doc = "Over the batch and space, for each channel.";
   static constexpr const char* source =
       "Ioffe & Szegedy 2015, arXiv 1502.03167; torch.nn.BatchNorm";
+  bool masked = true;
+  static config::Fields fields();
   [[nodiscard]] LayerPtr build(const Scope& scope, const Signature& in) const;
 };
 
@@ -18,13 +20,16 @@ struct BatchNormConfig : ChannelNormOptions {
 // (momentum null: the plain average of all batches). In evaluation they are the running ones, or
 // the batch's where `track` is false. Shapes: x (N, C), (N, C, L) or (N, C, H, W). Inside a
 // transformer x is (B, T, C), and the statistics are over B and T. With a mask (B, T) of sequences
-// (of (N, C, L): (N, L)) the padding has no part in them. Throws: in training, over one value a
-// channel.
+// (of (N, C, L): (N, L)) the padding has no part in them, unless `masked` is false. Throws: in
+// training, over one value a channel.
 class BatchNorm final : public ChannelNorm {
  public:
   BatchNorm(const BatchNormConfig& config, const Scope& scope, const Signature& in)
-      : ChannelNorm("batch_norm", config, scope, in) {}
+      : ChannelNorm("batch_norm", config, scope, in), masked_(config.masked) {}
   [[nodiscard]] Tensor forward(const Tensor& x, const Forward& pass) override;
+
+ private:
+  bool masked_;
 };
 
 }  // namespace norma

@@ -17,7 +17,7 @@ LayerPtr DropoutConfig::build(const Scope& scope, const Signature& in) const {
 Dropout::Dropout(const Scope& scope, Signature in, double p) : Layer(scope, std::move(in)), p_(p) {}
 
 Tensor Dropout::forward(const Tensor& x, const Forward& pass) {
-  if (!training() || p_ == 0) return x;
+  if (!training() || !pass.dropout || p_ == 0) return x;
   return dropout(x, p_, pass.key(path()));
 }
 

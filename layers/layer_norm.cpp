@@ -11,7 +11,8 @@ config::Fields LayerNormConfig::fields() {
       field("affine", &LayerNormConfig::affine, "Learn a gain (and a bias)."),
       field("bias", &LayerNormConfig::bias, "Learn a bias where `affine`."),
       field("shape", &LayerNormConfig::shape,
-            "The last axes that are normalised together; empty: the last one.", at_least(1))};
+            "The last axes that are normalised together; empty: the last one.", at_least(1)),
+      field("statistics", &LayerNormConfig::statistics, kStatisticsDoc)};
 }
 
 LayerPtr LayerNormConfig::build(const Scope& scope, const Signature& in) const {
@@ -21,6 +22,7 @@ LayerPtr LayerNormConfig::build(const Scope& scope, const Signature& in) const {
 LayerNorm::LayerNorm(const LayerNormConfig& config, const Scope& scope, const Signature& in)
     : Layer(scope, in),
       eps_(config.eps),
+      statistics_(config.statistics),
       axes_(std::max(1, static_cast<int>(config.shape.size()))) {
   require_numbers("layer_norm", in);
   const int rank = in.shape.rank();
@@ -37,7 +39,7 @@ LayerNorm::LayerNorm(const LayerNormConfig& config, const Scope& scope, const Si
 }
 
 Tensor LayerNorm::forward(const Tensor& x, const Forward&) {
-  return layer_norm(x, weight_, bias_, {.eps = eps_, .axes = axes_});
+  return layer_norm(x, weight_, bias_, {.eps = eps_, .axes = axes_, .statistics = statistics_});
 }
 
 }  // namespace norma

@@ -3,6 +3,7 @@
 
 #include "core/config/config.h"
 #include "layers/layer.h"
+#include "layers/statistics.h"
 
 namespace norma {
 
@@ -14,6 +15,7 @@ struct LayerNormConfig {
   bool affine = true;
   bool bias = true;
   std::vector<std::int64_t> shape;
+  Statistics statistics = Statistics::f32;
   static config::Fields fields();
   [[nodiscard]] LayerPtr build(const Scope& scope, const Signature& in) const;
 };
@@ -28,6 +30,7 @@ class LayerNorm final : public Layer {
 
  private:
   double eps_;
+  Statistics statistics_;
   int axes_;
   Tensor weight_, bias_;
 };

@@ -28,6 +28,7 @@ struct Forward {
   std::string stream;      // names this pass for dropout: "step 17/batch 0"
   Observer* observer = nullptr;  // is told of values on the way; see layers/observer.h
   bool recompute = false;        // blocks keep no values; see layers/recomputed.h
+  bool dropout = true;           // false: nothing is dropped, in training either
 
   // The stream of the next draw of the layer at `path` in this pass.
   [[nodiscard]] RandomKey key(const std::string& path) const;

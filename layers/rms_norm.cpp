@@ -13,7 +13,8 @@ config::Fields RmsNormConfig::fields() {
             "Partial RMSNorm: the first ceil(n p) features enter the mean square.", above(0),
             at_most(1)),
       field("cast", &RmsNormConfig::cast,
-            "In bf16 and f16: round after the gain (Gemma, OLMo) or before it (LLaMA, T5).")};
+            "In bf16 and f16: round after the gain (Gemma, OLMo) or before it (LLaMA, T5)."),
+      field("statistics", &RmsNormConfig::statistics, kStatisticsDoc)};
 }
 
 LayerPtr RmsNormConfig::build(const Scope& scope, const Signature& in) const {
@@ -25,7 +26,8 @@ RmsNorm::RmsNorm(const RmsNormConfig& config, const Scope& scope, const Signatur
       options_{.eps = config.eps,
                .unit_offset = config.unit_offset,
                .p = config.p,
-               .cast = config.cast} {
+               .cast = config.cast,
+               .statistics = config.statistics} {
   require_features("rms_norm", in);
   if (!config.affine) return;
   weight_ = parameter(scope, "weight", Shape{in.shape[-1]},

@@ -4,6 +4,7 @@
 #include "core/config/config.h"
 #include "core/ops/norm_rows.h"
 #include "layers/layer.h"
+#include "layers/statistics.h"
 
 namespace norma {
 
@@ -20,6 +21,7 @@ struct RmsNormConfig {
   bool unit_offset = false;
   double p = 1;
   GainCast cast = GainCast::after_gain;
+  Statistics statistics = Statistics::f32;
   static config::Fields fields();
   [[nodiscard]] LayerPtr build(const Scope& scope, const Signature& in) const;
 };

@@ -1,6 +1,7 @@
 #include "core/ops/norm_rows.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -138,6 +139,10 @@ Tensor norm_rows(const Tensor& x, const Tensor& weight, const Tensor& bias,
             name_of(t->dtype()));
   }
   if (!is_half(x.dtype())) return compute(x, weight, bias, s, moments);
+  if (o.statistics == Statistics::input) {
+    const auto narrow = [&](const Tensor& t) { return t.defined() ? to(t, x.dtype()) : t; };
+    return norm_rows_composed(std::array{x, narrow(weight), narrow(bias)}, &s);
+  }
   const auto wide = [](const Tensor& t) { return t.defined() ? to(t, DType::f32) : t; };
   if (o.cast == GainCast::after_gain || !weight.defined()) {
     return to(compute(wide(x), wide(weight), wide(bias), s, moments), x.dtype());
@@ -169,6 +174,7 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
   NormRowsOptions o;
   o.cols = normalised.numel();
   o.eps = options.eps;
+  o.statistics = options.statistics;
   return norm_rows(x, weight, bias, o, "layer_norm");
 }
 
@@ -182,6 +188,7 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, RmsNormOptions options) {
   o.unit_offset = options.unit_offset;
   o.p = options.p;
   o.cast = options.cast;
+  o.statistics = options.statistics;
   return norm_rows(x, weight, {}, o, "rms_norm");
 }
 

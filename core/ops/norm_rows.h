@@ -33,6 +33,11 @@ namespace norma {
 // normalised value is rounded, then multiplied in the type (before_gain: LLaMA, T5).
 enum class GainCast : std::uint8_t { after_gain, before_gain };
 
+// When x has a half type: everything in f32 and rounded once, or mean, deviation and every step
+// between in that type, made of small ops that round each (and overflow f16 where a sum of squares
+// is above 65504): what f32 statistics are there to avoid. Then `cast` has no meaning.
+enum class Statistics : std::uint8_t { f32, input };
+
 struct NormRowsOptions {
   std::int64_t cols = 0;  // length of a run; x has numel / cols of them
   // A run is one of `groups` of a sample, and `space` of its elements share a gain: element i of
@@ -44,6 +49,7 @@ struct NormRowsOptions {
   bool unit_offset = false;  // the gain is 1 + weight
   double p = 1;              // the first ceil(cols p) elements of a run enter its statistics
   GainCast cast = GainCast::after_gain;
+  Statistics statistics = Statistics::f32;
 };
 
 // The general one. weight and bias have groups * cols / space elements, or are undefined.
@@ -57,6 +63,7 @@ struct NormRowsOptions {
 struct LayerNormOptions {
   double eps = 1e-5;
   int axes = 1;
+  Statistics statistics = Statistics::f32;
 };
 [[nodiscard]] Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
                                 LayerNormOptions options = {});
@@ -69,6 +76,7 @@ struct RmsNormOptions {
   bool unit_offset = false;
   double p = 1;
   GainCast cast = GainCast::after_gain;
+  Statistics statistics = Statistics::f32;
 };
 [[nodiscard]] Tensor rms_norm(const Tensor& x, const Tensor& weight, RmsNormOptions options = {});
 

@@ -2,6 +2,7 @@
 #include "layers/norms.h"
 
 #include "core/ops/arithmetic.h"
+#include "core/ops/cast.h"
 #include "core/ops/movement.h"
 #include "core/ops/reduce.h"
 #include "tests/support/op_case.h"
@@ -119,6 +120,54 @@ TEST_CASE("BatchNorm of padded sequences is BatchNorm of their tokens", "[norms]
   pass.mask = Tensor::from(Shape{2, 3}, {1, 0, 0, 0, 0, 0}, DType::u8);
   NORMA_CHECK_ERROR(padded->forward(x, pass),
                     "more than one token that counts to take statistics of; got 1 of the 6");
+}
+
+TEST_CASE("BatchNorm without `masked` takes padding for tokens", "[norms]") {
+  const Signature in{.shape = Shape{3, 4}, .vocab = 0, .features_last = true};
+  BatchNormConfig config;
+  config.masked = false;
+  const LayerPtr norm = config.build(kScope, in), plain = BatchNormConfig{}.build(kScope, in);
+  const Tensor x = random_tensor(Shape{2, 3, 4}, 5, DType::f64, 1, 3);
+  Forward pass;
+  pass.mask = Tensor::from(Shape{2, 3}, {1, 1, 1, 1, 0, 0}, DType::u8);
+  CHECK(same_bits(norm->forward(x, pass), (*plain)(x)));
+}
+
+TEST_CASE("statistics in the type of the input: every step rounds", "[norms]") {
+  const Scope half(0, TorchInit{}, DType::f32);
+  const auto bf16 = [](double v) { return to(Tensor::scalar(v), DType::bf16).item(); };
+  constexpr int kSize = 12;
+  Tensor x = to(random_tensor(Shape{1, kSize}, 8, DType::f32, -1, 5), DType::bf16);
+  const std::vector<double> values = x.to_vector();
+  const auto by_hand = [&](bool centre, double eps) {
+    double mean = 0, squares = 0;
+    for (const double v : values) mean += centre ? v : 0;
+    mean = bf16(bf16(mean) / kSize);
+    std::vector<double> y;
+    for (const double v : values) {
+      y.push_back(centre ? bf16(v - mean) : v);
+      squares += bf16(y.back() * y.back());
+    }
+    const double rms = bf16(std::sqrt(bf16(bf16(bf16(squares) / kSize) + eps)));
+    for (double& v : y) v = bf16(v / rms);
+    return y;
+  };
+  RmsNormConfig rms;
+  rms.statistics = Statistics::input;
+  CHECK((*rms.build(half, {.shape = Shape{kSize}}))(x).to_vector() == by_hand(false, rms.eps));
+  LayerNormConfig layer;
+  layer.statistics = Statistics::input;
+  CHECK((*layer.build(half, {.shape = Shape{kSize}}))(x).to_vector() == by_hand(true, layer.eps));
+  // f32 statistics are another thing in bf16, and the same thing in f32.
+  layer.statistics = Statistics::f32;
+  const LayerPtr wide = layer.build(half, {.shape = Shape{kSize}});
+  CHECK((*wide)(x).to_vector() != by_hand(true, layer.eps));
+  layer.statistics = Statistics::input;
+  const Tensor full = to(x, DType::f32);
+  CHECK(same_bits((*layer.build(half, {.shape = Shape{kSize}}))(full), (*wide)(full)));
+  x.set_requires_grad();
+  const Tensor gain = (*rms.build(half, {.shape = Shape{kSize}}))(x);
+  CHECK(grad(sum(gain * gain * gain), {x})[0].to_vector().size() == kSize);
 }
 
 TEST_CASE("the output of ScaleNorm has the learned length, and zero stays zero", "[norms]") {
