@@ -36,11 +36,15 @@ Status probe_model(const Arguments& arguments) {
   check_outputs(config.loss, model->output().shape, data->spec());
   const Batch first = data->train_batch(0, config.train.batch);
   model->profile(first.inputs, forward_of(first));  // as a run does before its first step
+  const auto half = half_type(config.train.precision);
+  const FlatParametersPtr parameters = flatten(model->named_parameters(), half);
+  const ModelPtr exact = build_exact_model(config, data->spec());
   const ProbeValues values = probe(*model, *data, config.loss,
                                    {.batch = config.train.batch,
                                     .batches = arguments.batches,
-                                    .curvature = !arguments.no_curvature,
-                                    .seed = seed});
+                                    .curvature = !arguments.no_curvature && !half,
+                                    .seed = seed,
+                                    .exact = exact.get()});
   if (!arguments.json) {
     fmt::print("{}", probe_text(values, labels_of(config.model)));
     return kDone;

@@ -31,6 +31,11 @@ ModelPtr build_model(const RunConfig& config, const DataSpec& spec) {
   return config.model.build(static_cast<std::uint64_t>(config.seed), signature_of(spec), dtype);
 }
 
+ModelPtr build_exact_model(const RunConfig& config, const DataSpec& spec) {
+  return config.model.build(static_cast<std::uint64_t>(config.seed), signature_of(spec),
+                            DType::f64);
+}
+
 void check_outputs(const LossConfig& loss, const Shape& output, const DataSpec& spec) {
   const bool classes = loss.get_if<CrossEntropyConfig>() != nullptr;
   require(classes == (spec.classes > 0),

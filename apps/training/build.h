@@ -19,6 +19,8 @@ namespace norma {
 [[nodiscard]] Signature signature_of(const DataSpec& spec);
 // The model for these data, with its initial weights.
 [[nodiscard]] ModelPtr build_model(const RunConfig& config, const DataSpec& spec);
+// The same model in f64, whatever the precision of the run.
+[[nodiscard]] ModelPtr build_exact_model(const RunConfig& config, const DataSpec& spec);
 // Throws Error if the model's output (of one sample) does not fit the loss and the targets.
 void check_outputs(const LossConfig& loss, const Shape& output, const DataSpec& spec);
 // Optimizer steps of the whole run. Throws Error for epochs of data without an end.

@@ -7,6 +7,8 @@
 
 #include "apps/training/build.h"
 #include "apps/training/first_step.h"
+#include "apps/training/rounding.h"
+#include "apps/training/sees.h"
 #include "apps/training/sharpness.h"
 #include "core/autograd.h"
 
@@ -305,6 +307,13 @@ ProbeValues probe(Model& model, const DataSet& data, const LossConfig& loss,
   recorder.finish();
   put_norms(values, "grad", named, first);
   if (options.batches > 1) put_norms(values, "mean_grad", named, mean);
+  for (auto& value : sees(model, data, options.batch)) values.push_back(std::move(value));
+  if (options.exact) {
+    const Batch batch = data.train_batch(0, options.batch);
+    for (auto& value : rounding(model, *options.exact, batch, loss)) {
+      values.push_back(std::move(value));
+    }
+  }
   if (options.curvature) {
     const Batch batch = data.train_batch(0, options.batch);
     const Tensor value = loss.apply(output_of(model, batch, options, 0, nullptr), batch.targets);

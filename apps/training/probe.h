@@ -19,6 +19,7 @@
 //   grad.blocks.3               of a block's parameters together; grad.layers.2 of a layer's
 //   grad.whole                  of all
 //   mean_grad.(the same)        norm of the gradient averaged over the batches
+//   sees.batch|padding|later|scale|shift, rounding.output|grad: see sees.h and rounding.h
 //   sharpness                   largest eigenvalue of the loss's Hessian; sharpness.smallest
 //   sharpness.adam              of P^-1/2 H P^-1/2, as Adam sees it at its first step
 //   stable_lr.sgd|adam          the rate up to which these predict a stable step
@@ -48,6 +49,8 @@ struct ProbeOptions {
   bool curvature = true;     // sharpness: some tens of products with the Hessian
   int most_products = 60;    // with each of the two matrices
   std::uint64_t seed = 0;    // of dropout and of the start of Lanczos
+  // The same model built in f64, for `rounding`; its state is overwritten. Null: no such values.
+  Model* exact = nullptr;
 };
 
 using ProbeValues = std::vector<std::pair<std::string, double>>;

@@ -65,6 +65,29 @@ std::string depth_table(const ProbeValues& values, std::span<const Column> colum
   return fmt::format("{}\n{}\n\n", text, legend);
 }
 
+struct Line {
+  const char* name;
+  const char* text;
+};
+constexpr Line kSees[] = {{"sees.batch", "the other samples of its batch"},
+                          {"sees.padding", "padding behind it"},
+                          {"sees.later", "later tokens"},
+                          {"sees.scale", "inputs times 2"},
+                          {"sees.shift", "inputs plus 1"}};
+constexpr Line kRounding[] = {{"rounding.output", "the output"},
+                              {"rounding.grad", "the whole gradient"}};
+
+// A small table of those values that there are; empty without any.
+std::string lines(const ProbeValues& values, std::span<const Line> table, const char* head,
+                  const char* legend) {
+  std::string text;
+  for (const Line& line : table) {
+    const double value = probe_value(values, line.name);
+    if (!std::isnan(value)) text += fmt::format("{:<35} {:>10}\n", line.text, cell(value));
+  }
+  return text.empty() ? text : fmt::format("\n{:<35} {:>10}\n{}", head, legend, text);
+}
+
 // The mean over the depth of the logarithm of a growth: 0 is ideal.
 double growth(double from, double to, std::size_t blocks) {
   return std::log(to / from) / static_cast<double>(blocks);
@@ -99,6 +122,8 @@ std::string probe_text(const ProbeValues& values, const ProbeLabels& labels) {
         cell(at("sharpness")), cell(at("sharpness.smallest")), cell(at("sharpness.adam")),
         cell(at("stable_lr.sgd")), cell(at("stable_lr.adam")), cell(at("stable_lr.first_step")));
   }
+  text += lines(values, kSees, "an output sees", "changes by");
+  text += lines(values, kRounding, "rounding", "from f64 by");
   return text;
 }
 
