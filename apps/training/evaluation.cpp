@@ -13,12 +13,14 @@ namespace {
 constexpr std::int64_t kEndlessBatches = 16;
 
 // Restores the mode of a model when it ends.
-class EvaluationMode {
+class ModeScope {
  public:
-  explicit EvaluationMode(Model& model) : model_(model), before_(model.training()) { model.eval(); }
-  ~EvaluationMode() { model_.train(before_); }
-  EvaluationMode(const EvaluationMode&) = delete;
-  EvaluationMode& operator=(const EvaluationMode&) = delete;
+  ModeScope(Model& model, EvaluationMode mode) : model_(model), before_(model.training()) {
+    model.train(mode == EvaluationMode::training);
+  }
+  ~ModeScope() { model_.train(before_); }
+  ModeScope(const ModeScope&) = delete;
+  ModeScope& operator=(const ModeScope&) = delete;
 
  private:
   Model& model_;
@@ -64,9 +66,10 @@ Correct count_correct(const Tensor& outputs, const Tensor& targets, std::int64_t
 }
 
 Evaluation evaluate(Model& model, const DataSet& data, Part part, const LossConfig& loss,
-                    std::int64_t batch_size, std::optional<std::int64_t> batches) {
+                    std::int64_t batch_size, std::optional<std::int64_t> batches,
+                    EvaluationMode mode) {
   const NoGrad off;
-  const EvaluationMode mode(model);
+  const ModeScope scope(model, mode);
   std::int64_t n = data.num_batches(part, batch_size);
   if (n == DataSet::kEndless) n = kEndlessBatches;
   n = std::min(n, batches.value_or(n));
@@ -78,7 +81,9 @@ Evaluation evaluate(Model& model, const DataSet& data, Part part, const LossConf
   const auto* classifies = loss.get_if<CrossEntropyConfig>();
   for (std::int64_t i = 0; i < n; ++i) {
     const Batch batch = data.batch(part, i, batch_size);
-    const Tensor outputs = model.forward(batch.inputs, forward_of(batch));
+    Forward pass = forward_of(batch);
+    pass.stream = fmt::format("evaluation/{}", i);
+    const Tensor outputs = model.forward(batch.inputs, pass);
     sum += loss.sum(outputs, batch.targets).item();
     result.count += loss.count(outputs.shape(), batch.targets);
     samples += batch.samples();

@@ -27,12 +27,17 @@ struct Evaluation {
 // The part that a data set is judged by: the test part where there is one, else validation.
 [[nodiscard]] std::optional<Part> evaluation_part(const DataSet& data);
 
-// Runs the model over `part` in evaluation mode and without a graph, and leaves its mode as it was.
-// Nothing of the training changes. `batches` limits an evaluation (absent: all; of an endless part,
-// 16).
+// How the model runs in an evaluation. `training` is the mistake of a forgotten eval(): batch
+// statistics, dropout, and running statistics that move.
+enum class EvaluationMode : std::uint8_t { evaluation, training };
+
+// Runs the model over `part` in that mode and without a graph, and leaves its mode as it was.
+// Nothing of the training changes in evaluation mode. `batches` limits an evaluation (absent: all;
+// of an endless part, 16).
 [[nodiscard]] Evaluation evaluate(Model& model, const DataSet& data, Part part,
                                   const LossConfig& loss, std::int64_t batch_size,
-                                  std::optional<std::int64_t> batches = std::nullopt);
+                                  std::optional<std::int64_t> batches = std::nullopt,
+                                  EvaluationMode mode = EvaluationMode::evaluation);
 
 // Right answers: argmax over the last axis.
 struct Correct {

@@ -56,6 +56,8 @@ Fields TrainConfig::fields() {
             at_least(1)),
       field("probe_sharpness", &TrainConfig::probe_sharpness,
             "Probes measure the sharpness too, at the cost of some tens of steps each."),
+      field("probe_rounding", &TrainConfig::probe_rounding,
+            "Probes measure how far output and gradient part from the same model in f64."),
       field("ema", &TrainConfig::ema,
             "Share of the old value in a running mean of the weights, which evaluations use; null: "
             "none.",
@@ -64,6 +66,10 @@ Fields TrainConfig::fields() {
           "recompute", &TrainConfig::recompute,
           "Keep no values inside the blocks of a transformer, or inside residual layers; compute "
           "them again in the backward pass. Less memory, the same bits, about a third more time."),
+      field("modes", &TrainConfig::modes,
+            "For study, two common mistakes: forget_eval evaluates in training mode, which moves "
+            "running statistics; forget_train goes on in evaluation mode after the first "
+            "evaluation."),
       field("on_divergence", &TrainConfig::on_divergence,
             "What to do when the loss is not finite and skipping did not help."),
       field("max_skipped", &TrainConfig::max_skipped,

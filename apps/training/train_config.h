@@ -41,6 +41,12 @@ struct StopAboveConfig {
   static config::Fields fields();
 };
 
+// Which of the two calls, train() and eval(), a run makes. All but `right` are mistakes, for study.
+enum class Modes { right, forget_eval, forget_train };
+constexpr auto config_names(Modes) {
+  return std::to_array<std::string_view>({"right", "forget_eval", "forget_train"});
+}
+
 struct TrainConfig {
   std::optional<std::int64_t> steps;
   std::optional<std::int64_t> epochs;
@@ -60,8 +66,10 @@ struct TrainConfig {
   bool log_logits = false;
   std::optional<std::int64_t> probe_every;
   bool probe_sharpness = false;
+  bool probe_rounding = false;
   std::optional<double> ema;
   bool recompute = false;
+  Modes modes = Modes::right;
   OnDivergence on_divergence = OnDivergence::stop;
   std::int64_t max_skipped = 10;
   std::optional<std::int64_t> guessing_after;

@@ -226,7 +226,7 @@ StepResult Trainer::gradients_of(std::int64_t step, double loss_scale) {
     result.samples += batch.samples();
   }
   const double scale = 1 / static_cast<double>(std::max<std::int64_t>(1, count));
-  model_->train();
+  model_->train(config_.train.modes != Modes::forget_train || state_.evaluated_step == 0);
   parameters_->clear_gradients();
   if (logits_) logits_->reset();
   for (std::int64_t part = 0; part < parts; ++part) {
@@ -267,8 +267,10 @@ void Trainer::evaluate_now(std::int64_t step) {
   const std::optional<Part> part = evaluation_part(*data_);
   if (!part) return;
   const EmaScope averaged(ema_.get());
-  const Evaluation e = evaluate(*model_, *data_, *part, config_.loss, config_.train.batch,
-                                config_.train.eval_batches);
+  const Evaluation e = evaluate(
+      *model_, *data_, *part, config_.loss, config_.train.batch, config_.train.eval_batches,
+      config_.train.modes == Modes::forget_eval ? EvaluationMode::training
+                                                : EvaluationMode::evaluation);
   last_evaluation_ = e;
   if (state_.evaluated_step == step) return;
   state_.evaluated_step = step;
@@ -294,13 +296,15 @@ void Trainer::evaluate_now(std::int64_t step) {
 }
 
 void Trainer::probe_now(std::int64_t step) {
+  if (config_.train.probe_rounding && !exact_) exact_ = build_exact_model(config_, data_->spec());
   Json record;
   record["kind"] = "probe";
   record["step"] = step;
   for (const auto& [name, value] : probe(*model_, *data_, config_.loss,
                                          {.batch = config_.train.batch,
                                          .curvature = config_.train.probe_sharpness,
-                                         .seed = static_cast<std::uint64_t>(config_.seed)})) {
+                                         .seed = static_cast<std::uint64_t>(config_.seed),
+                                         .exact = exact_.get()})) {
     record[name] = json_number(value);
   }
   metrics_->append(record);

@@ -118,6 +118,7 @@ class Trainer {
   Json resolved_;  // the configuration with all defaults
   std::unique_ptr<DataSet> data_;
   ModelPtr model_;
+  ModelPtr exact_;  // in f64, from the first probe on with train.probe_rounding
   FlatParametersPtr parameters_;
   OptimizerPtr optimizer_;
   std::unique_ptr<Ema> ema_;  // null without train.ema
