@@ -211,9 +211,7 @@ void run_group(const ChannelsTask<T>& a, std::int64_t j0, std::int64_t across) {
   }
   if (a.dy && !a.out.dx) return;
   parallel_for(pieces, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = pieces - 1 - begin; i > pieces - 1 - end; --i) {
-      second_pass(a, i / across, j0 + i % across);
-    }
+    for (std::int64_t i = begin; i < end; ++i) second_pass(a, i / across, j0 + i % across);
   });
 }
 

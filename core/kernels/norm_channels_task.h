@@ -13,9 +13,9 @@ namespace norma::kernels {
 // distance is a power of two no cache keeps it. So the array is read in the order of memory, twice.
 // The first time each piece of it gives two sums a column: the mean and the squared deviations from
 // it (backward: the sums of dy and of dy z). They are added up in the order of the samples, the
-// deviations as Chan, Golub and LeVeque (1983) do. The second time the result is written, beginning
-// with what was read last. An array of long runs takes these turns with some channels at a time,
-// which the last cache keeps from one to the other.
+// deviations as Chan, Golub and LeVeque (1983) do. The second time the result is written,
+// each piece by the thread that has read it. An array of long runs takes these turns with some
+// channels at a time, which the last cache keeps from one to the other.
 //
 // A long run is a column by itself. Where runs are short, the vectors go across the channels: every
 // element of a sample is a column, and those of a channel are added up at the end.
