@@ -53,6 +53,11 @@ double grad_norm_at(const RunRecord& run, Arguments given) {
   return std::isfinite(point->grad_norm) ? point->grad_norm : kInfinity;
 }
 
+double lr_at(const RunRecord& run, Arguments given) {
+  const TrainPoint* point = point_at(run, given.numbers[0]);
+  return point ? point->lr : kMissing;
+}
+
 double last_evaluation(const RunRecord& run, Arguments) {
   if (run.outcome == Outcome::diverged) return kInfinity;
   if (run.evaluations.empty()) return kMissing;
@@ -99,6 +104,7 @@ constexpr Measure kMeasures[] = {
      .doc = "norm of the whole gradient at the given step",
      .numbers = 1,
      .value = grad_norm_at},
+    {.name = "lr", .doc = "learning rate at the given step", .numbers = 1, .value = lr_at},
     {.name = "eval",
      .doc = "loss of the last evaluation; infinite for a diverged run",
      .value = last_evaluation},
