@@ -32,12 +32,13 @@ void flatten(const study::Json& json, const std::string& path,
 }
 
 bool has_published(const Subject& subject, const std::string& measure) {
+  const std::string name = study::column_of(measure).name;
   return std::any_of(subject.arms.begin(), subject.arms.end(),
-                     [&](const Subject::Arm& arm) { return arm.published.contains(measure); });
+                     [&](const Subject::Arm& arm) { return arm.published.contains(name); });
 }
 
 Cell published_cell(const Subject::Arm& arm, const std::string& measure) {
-  const auto value = arm.published.find(measure);
+  const auto value = arm.published.find(study::column_of(measure).name);
   return {value == arm.published.end() ? "" : study::shown_published(value->second), true};
 }
 
@@ -45,7 +46,7 @@ Cell published_cell(const Subject::Arm& arm, const std::string& measure) {
 std::string single_runs_html(const Subject& subject) {
   std::vector<std::string> head = {""};
   for (const std::string& name : subject.measures) {
-    head.push_back(name);
+    head.push_back(study::column_of(name).name);
     if (has_published(subject, name)) head.emplace_back("published");
   }
   std::vector<std::vector<Cell>> rows;
@@ -53,15 +54,15 @@ std::string single_runs_html(const Subject& subject) {
     rows.push_back({{swatch(i) + escaped(subject.arms[i].name)}});
     for (const std::string& name : subject.measures) {
       rows.back().push_back(
-          {study::shown_value(subject.arms[i].runs[0], *study::find_measure(name)), true});
+          {study::shown_value(subject.arms[i].runs[0], study::column_of(name)), true});
       if (has_published(subject, name))
         rows.back().push_back(published_cell(subject.arms[i], name));
     }
   }
   std::string notes;
   for (const std::string& name : subject.measures) {
-    notes +=
-        fmt::format("{}{}: {}", notes.empty() ? "" : "; ", name, study::find_measure(name)->doc);
+    notes += fmt::format("{}{}: {}", notes.empty() ? "" : "; ", name,
+                         study::column_of(name).measure->doc);
   }
   return fmt::format("<h2>Results</h2>\n{}<p class=\"soft\">{}.</p>\n", table(head, rows),
                      escaped(notes));
@@ -107,7 +108,7 @@ std::string measures_html(const Subject& subject) {
   if (single) return single_runs_html(subject);
   std::string html;
   for (const std::string& name : subject.measures) {
-    const study::Measure& measure = *study::find_measure(name);
+    const study::Column column = study::column_of(name);
     std::vector<std::string> head = {"", "mean", "std"};
     if (!subject.reference.empty()) head.push_back("minus " + subject.reference);
     head.insert(head.end(), subject.arms[0].run_names.begin(), subject.arms[0].run_names.end());
@@ -117,7 +118,7 @@ std::string measures_html(const Subject& subject) {
       const auto& arm = subject.arms[i];
       const auto values_of = [&](const Subject::Arm& a) {
         std::vector<double> values;
-        for (const RunRecord& run : a.runs) values.push_back(measure.of(run));
+        for (const RunRecord& run : a.runs) values.push_back(column.of(run));
         return values;
       };
       const std::vector<double> values = values_of(arm);
@@ -131,11 +132,12 @@ std::string measures_html(const Subject& subject) {
         rows.back().push_back({arm.reference == i ? "" : difference, true});
       }
       for (const RunRecord& run : arm.runs)
-        rows.back().push_back({study::shown_value(run, measure), true});
+        rows.back().push_back({study::shown_value(run, column), true});
       if (has_published(subject, name)) rows.back().push_back(published_cell(arm, name));
     }
-    html += fmt::format("<h2>Results: {}</h2>\n<p class=\"soft\">The {}.{}</p>\n", escaped(name),
-                        escaped(measure.doc), subject.reference.empty() ? "" : kDifferenceNote);
+    html +=
+        fmt::format("<h2>Results: {}</h2>\n<p class=\"soft\">The {}.{}</p>\n", escaped(name),
+                    escaped(column.measure->doc), subject.reference.empty() ? "" : kDifferenceNote);
     html += table(head, rows);
   }
   return html;

@@ -330,12 +330,12 @@ std::vector<FigureConfig> usual_figures(const Plan& plan) {
     HeatConfig heat;
     heat.y = numeric[0];
     heat.x = numeric[1];
-    heat.value = plan.config.measures[0];
+    heat.value = column_of(plan.config.measures[0]).call;
     figures.insert(figures.begin(), heat);
   } else if (numeric.size() == 1) {
     LineConfig line;
     line.x = numeric[0];
-    line.value = plan.config.measures[0];
+    line.value = column_of(plan.config.measures[0]).call;
     figures.push_back(line);
   }
   return figures;

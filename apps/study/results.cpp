@@ -41,16 +41,16 @@ std::string ClaimResult::verdict() const {
   return *held ? "held" : "did not hold";
 }
 
-std::vector<double> StudyResults::measure(std::string_view name, std::size_t arm) const {
+std::vector<double> StudyResults::column(std::string_view text, std::size_t arm) const {
   std::vector<double> values;
-  const Measure* m = find_measure(name);
+  const Column column = column_of(text);
   for (std::size_t seed = 0; seed < plan->seeds.size(); ++seed)
-    values.push_back(m->of(run(arm, seed)));
+    values.push_back(column.of(run(arm, seed)));
   return values;
 }
 
-const PublishedTable* StudyResults::published(std::string_view measure) const {
-  const auto found = plan->published.find(measure);
+const PublishedTable* StudyResults::published(std::string_view column) const {
+  const auto found = plan->published.find(column);
   return found == plan->published.end() ? nullptr : &found->second;
 }
 
@@ -87,8 +87,8 @@ std::string shown_number(double x) {
   return fmt::format("{:.{}f}", x, size < 10 ? 3 : size < 100 ? 2 : 1);
 }
 
-std::string shown_value(const RunRecord& run, const Measure& measure) {
-  const std::string value = shown_number(measure.of(run));
+std::string shown_value(const RunRecord& run, const Column& column) {
+  const std::string value = shown_number(column.of(run));
   if (run.outcome == Outcome::completed) return value;
   return run.outcome == Outcome::failed_to_learn ? value + " (stopped)" : name_of(run.outcome);
 }
@@ -158,26 +158,27 @@ std::string table_text(const StudyResults& results) {
   std::size_t name_width = 0;
   for (const Arm& arm : plan.arms) name_width = std::max(name_width, letters(arm.name));
   for (const std::string& measure : plan.config.measures) {
+    const Column column = column_of(measure);
     std::vector<std::vector<std::string>> rows;
-    std::vector<std::string> head = {measure, "mean", "std"};
+    std::vector<std::string> head = {column.name, "mean", "std"};
     const bool compared = plan.seeds.size() > 1 && plan.arms.size() > 1;
     if (compared) head.push_back("minus " + plan.reference);
     for (const std::int64_t seed : plan.seeds) head.push_back(fmt::format("seed {}", seed));
-    const PublishedTable* published = results.published(measure);
+    const PublishedTable* published = results.published(column.name);
     if (published) head.emplace_back("published");
     rows.push_back(head);
     for (std::size_t arm = 0; arm < plan.arms.size(); ++arm) {
-      const std::vector<double> values = results.measure(measure, arm);
+      const std::vector<double> values = results.column(measure, arm);
       const Spread s = spread(values);
       std::vector<std::string> row = {plan.arms[arm].name, shown_number(s.mean),
                                       shown_deviation(s)};
       if (const std::size_t reference = plan.arms[arm].reference; compared) {
         row.push_back(reference == arm ? ""
                                        : shown_difference(paired_difference(
-                                             values, results.measure(measure, reference))));
+                                             values, results.column(measure, reference))));
       }
       for (std::size_t seed = 0; seed < values.size(); ++seed) {
-        row.push_back(shown_value(results.run(arm, seed), *find_measure(measure)));
+        row.push_back(shown_value(results.run(arm, seed), column));
       }
       if (published) row.push_back(shown_published((*published)[arm]));
       rows.push_back(row);
@@ -220,13 +221,14 @@ std::string summary_csv(const StudyResults& results) {
       "arm,measure,seeds,mean,std,reference,difference,difference_low,difference_high,published\n";
   for (std::size_t arm = 0; arm < plan.arms.size(); ++arm) {
     for (const std::string& measure : plan.config.measures) {
-      const std::vector<double> values = results.measure(measure, arm);
+      const Column column = column_of(measure);
+      const std::vector<double> values = results.column(measure, arm);
       const Spread s = spread(values);
       const std::size_t reference = plan.arms[arm].reference;
-      const Difference d = paired_difference(values, results.measure(measure, reference));
-      const PublishedTable* published = results.published(measure);
+      const Difference d = paired_difference(values, results.column(measure, reference));
+      const PublishedTable* published = results.published(column.name);
       std::vector<std::string> cells = {csv_cell(plan.arms[arm].name),
-                                        measure,
+                                        csv_cell(column.name),
                                         std::to_string(values.size()),
                                         csv_number(s.mean),
                                         csv_number(s.deviation),
@@ -255,7 +257,7 @@ std::string results_csv(const StudyResults& results) {
       columns.emplace_back(usual);
   }
   std::string text = "arm,seed,status,steps";
-  for (const std::string& column : columns) text += "," + column;
+  for (const std::string& column : columns) text += "," + csv_cell(column_of(column).name);
   for (const auto& [name, table] : plan.published) text += "," + csv_cell("published." + name);
   for (const std::string& key : settings) text += "," + csv_cell(key);
   text += ",folder\n";
@@ -267,7 +269,7 @@ std::string results_csv(const StudyResults& results) {
         fmt::format("{},{},{},{}", csv_cell(arm.name), plan.seeds[run.seed],
                     name_of(record.outcome), record.train.empty() ? 0 : record.train.back().step);
     for (const std::string& column : columns)
-      text += "," + csv_number(find_measure(column)->of(record));
+      text += "," + csv_number(column_of(column).of(record));
     for (const auto& [name, table] : plan.published)
       text += "," + csv_number(table[run.arm].value_or(kMissing));
     for (const std::string& key : settings) {

@@ -32,10 +32,10 @@ struct StudyResults {
   [[nodiscard]] const RunRecord& run(std::size_t arm, std::size_t seed) const {
     return runs[seed * plan->arms.size() + arm];
   }
-  // A measure of an arm, a value a seed.
-  [[nodiscard]] std::vector<double> measure(std::string_view name, std::size_t arm) const;
-  // The published table of a measure's name, or null.
-  [[nodiscard]] const PublishedTable* published(std::string_view measure) const;
+  // A column of the tables, for an arm: a value a seed.
+  [[nodiscard]] std::vector<double> column(std::string_view text, std::size_t arm) const;
+  // The published table of a column's name, or null.
+  [[nodiscard]] const PublishedTable* published(std::string_view column) const;
   // True iff every claim's verdict is the expected one, and no run failed.
   [[nodiscard]] bool as_expected() const;
 };
@@ -48,7 +48,7 @@ struct StudyResults {
 [[nodiscard]] std::string shown_number(double x);
 // A run's value as tables show it: how the run ended instead, where that is no completion; both,
 // where it failed to learn.
-[[nodiscard]] std::string shown_value(const RunRecord& run, const Measure& measure);
+[[nodiscard]] std::string shown_value(const RunRecord& run, const Column& column);
 // The deviation, with as many places as its mean has.
 [[nodiscard]] std::string shown_deviation(const Spread& spread);
 // "-0.123 ± 0.045"; without an interval "-0.123"; "-" where it is missing.

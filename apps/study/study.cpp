@@ -21,7 +21,7 @@ void print_results(const StudyResults& results) {
   fmt::print("{}\n\n{}\n", config.title.empty() ? config.name : config.title, table_text(results));
   report::Chart chart = report::loss_chart(report::subject_of(results));
   for (std::size_t arm = 0; arm < chart.curves.size(); ++arm) {
-    chart.curves[arm].label += " " + shown_number(spread(results.measure("final", arm)).mean);
+    chart.curves[arm].label += " " + shown_number(spread(results.column("final", arm)).mean);
   }
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
   const std::string plot = report::text_plot(chart, {.colors = terminal});

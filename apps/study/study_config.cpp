@@ -108,7 +108,8 @@ Fields StudyConfig::fields() {
             not_empty()),
       field("jobs", &StudyConfig::jobs, "Runs at a time, of a thread each; null: one a core.",
             at_least(1)),
-      field("measures", &StudyConfig::measures, "What the tables show; the first one leads.",
+      field("measures", &StudyConfig::measures,
+            "What the tables show: measures, with what they are given behind the arm.",
             not_empty()),
       field("reference", &StudyConfig::reference,
             "The arm that others are compared with, seed by seed; the first one where absent."),
@@ -127,13 +128,10 @@ Fields StudyConfig::fields() {
 
 void StudyConfig::check(Problems& problems, const std::string& path) const {
   for (std::size_t i = 0; i < measures.size(); ++i) {
-    const Measure* measure = find_measure(measures[i]);
-    if (!measure) {
-      problems.add(join(join(path, "measures"), i), "unknown measure \"{}\"{}", measures[i],
-                   name_hint(measures[i], measure_names()));
-    } else if (measure->text || measure->numbers > 0) {
-      problems.add(join(join(path, "measures"), i), "{} needs a step, and is for claims alone",
-                   measures[i]);
+    try {
+      (void)column_of(measures[i]);
+    } catch (const Error& e) {
+      problems.add(join(join(path, "measures"), i), "{}", e.what());
     }
   }
   for (const auto& [arm, settings] : arms.value.items()) {

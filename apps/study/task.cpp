@@ -52,7 +52,8 @@ std::list<Task> make_tasks(const Plan& plan, const std::vector<std::size_t>& run
   const auto prefix_task = [&](std::size_t i) {
     const Prefix& prefix = sharing.prefixes[i];
     return Task{.run = &plan.runs[prefix.run],
-                .name = fmt::format("beginning of {} runs", prefix.runs),
+                .name = fmt::format("beginning of {} runs, seed {}", prefix.runs,
+                                    plan.seeds[plan.runs[prefix.run].seed]),
                 .folder = fmt::format("{}/{}", prefixes_folder(folder), prefix.id),
                 .steps = prefix.steps,
                 .until = prefix.steps};

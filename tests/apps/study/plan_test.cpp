@@ -81,7 +81,14 @@ TEST_CASE("what is wrong with an arm or a claim is said before anything runs", "
   NORMA_CHECK_ERROR(plan_with("seeds", "[]"), "seeds");
   NORMA_CHECK_ERROR(plan_with("measures", R"json(["finale"])json"),
                     "unknown measure \"finale\"; the nearest known name is \"final\"");
-  NORMA_CHECK_ERROR(plan_with("measures", R"json(["loss"])json"), "loss needs a step");
+  NORMA_CHECK_ERROR(plan_with("measures", R"json(["loss"])json"),
+                    "measures.0: \"loss\": expected loss(arm, a number)");
+  NORMA_CHECK_ERROR(plan_with("measures", R"json(["probe(arm, 0)"])json"),
+                    "expected probe(arm, 'name', a number)");
+  NORMA_CHECK_ERROR(plan_with("measures", R"json(["final('one')"])json"), "expected final");
+  NORMA_CHECK_ERROR(plan_with("measures", R"json(["= final"])json"), "expected final");
+  NORMA_CHECK_ERROR(plan_with("measures", R"json(["loss(1)"])json"),
+                    "expected loss(arm, a number)");
   NORMA_CHECK_ERROR(
       plan_with("claims", R"json([{"text": "x", "expr": "final(\"three\") < 1"}])json"),
       "claims.0.expr: column 1");

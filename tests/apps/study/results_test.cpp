@@ -167,6 +167,28 @@ TEST_CASE("quantiles of Student's t", "[study]") {
   CHECK(student_quantile(0.99, degrees) == Approx(t99).margin(6e-4));
 }
 
+TEST_CASE("tables list measures with what they are given, under names of their own", "[study]") {
+  StudyConfig config = test::small_study();
+  config.measures = {"third = loss(arm, 3)", "norm = probe(arm, \"grad.whole\", 0)"};
+  config.published.value = config::parse_json(R"({"norm": {"one": 7, "two": 8}})");
+  const Plan plan = make_plan(config);
+  std::vector<RunRecord> some = runs(1, 2, 3, 4);
+  for (RunRecord& run : some) run.probes = {{0, {{"grad.whole", 2 * run.train[0].loss}}}};
+  const StudyResults results = judge(plan, some);
+  CHECK(table_text(results) ==
+        "third   mean    std      minus one  seed 0  seed 1\n"
+        "one    2.000  1.414                  1.000   3.000\n"
+        "two    3.000  1.414  1.000 ± 0.000   2.000   4.000\n"
+        "\n"
+        "norm   mean    std      minus one  seed 0  seed 1  published\n"
+        "one   4.000  2.828                  2.000   6.000      7.000\n"
+        "two   6.000  2.828  2.000 ± 0.000   4.000   8.000      8.000\n");
+  CHECK(contains(results_csv(results), ",steps,third,norm,best,seconds,published.norm,"));
+  CHECK(column_of("loss( arm,3 )").name == "loss( arm,3 )");
+  CHECK(column_of("norm = probe(arm, 'a', 0)").call == "probe(arm, 'a', 0)");
+  CHECK(contains(summary_csv(results), "one,norm,2,4,2.8284271247461903,one,0,0,0,7\n"));
+}
+
 TEST_CASE("published values in table and CSV", "[study]") {
   StudyConfig config = test::small_study(R"json([
     {"text": "The same verdicts.",

@@ -82,12 +82,12 @@ TEST_CASE("a prefix that a single run still needs is not trained", "[study]") {
                                   : task.name);
     return found;
   };
-  CHECK(names({0, 1, 2}) == std::vector<std::string>{"beginning of 3 runs",
-                                                     "beginning of 2 runs < 41",
+  CHECK(names({0, 1, 2}) == std::vector<std::string>{"beginning of 3 runs, seed 0",
+                                                     "beginning of 2 runs, seed 0 < 41",
                                                      "long, seed 0 < 81", "short, seed 0 < 41",
                                                      "constant, seed 0 < 81"});
-  CHECK(names({0, 1}) ==
-        std::vector<std::string>{"beginning of 3 runs", "long, seed 0 < 41", "short, seed 0 < 41"});
+  CHECK(names({0, 1}) == std::vector<std::string>{"beginning of 3 runs, seed 0",
+                                                  "long, seed 0 < 41", "short, seed 0 < 41"});
   CHECK(names({2}) == std::vector<std::string>{"constant, seed 0"});
   CHECK(names({0, 1}, false) == std::vector<std::string>{"long, seed 0", "short, seed 0"});
 }
