@@ -69,13 +69,13 @@ TEST_CASE("the shipped studies are valid", "[study]") {
   int count = 0;
   for (const auto& entry :
        std::filesystem::directory_iterator(norma::test::source_dir() + "/configs/experiments")) {
+    if (entry.path().extension() != ".json") continue;  // the folder of their bases
     INFO(entry.path());
     const Plan plan = make_plan(load_study(entry.path().string()));
     CHECK(plan.config.name == entry.path().stem().string());
     CHECK_FALSE(plan.config.title.empty());
     CHECK_FALSE(plan.config.source.empty());
     CHECK_FALSE(plan.claims.empty());
-    for (const CompiledClaim& claim : plan.claims) CHECK_FALSE(claim.config.published.empty());
     ++count;
   }
   CHECK(count >= 2);
