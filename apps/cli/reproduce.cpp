@@ -6,6 +6,7 @@
 
 #include "apps/cli/study_options.h"
 #include "apps/cli/verb.h"
+#include "apps/report/index.h"
 #include "apps/study/child_process.h"
 #include "apps/study/plan.h"
 #include "core/config/problems.h"
@@ -79,20 +80,23 @@ Status reproduce(const Arguments& arguments) {
     }
   }
   Status worst = kDone;
-  std::string summary;
+  std::string index, unexpected;
   for (const std::string& name : names) {
     study::StudyOptions options = arguments.options;
     options.folder = arguments.out + "/" + name;
     if (names.size() > 1) fmt::print("=== {}\n", name);
     const study::StudyStatus status = study::run_study(folder + "/" + name + ".json", options);
     if (status == study::StudyStatus::interrupted) return kInterrupted;
-    if (status == study::StudyStatus::unexpected) worst = kFailed;
-    summary += fmt::format(
-        "{}  {}\n",
-        status == study::StudyStatus::as_expected ? "as expected    " : "NOT as expected", name);
+    if (status == study::StudyStatus::unexpected) {
+      worst = kFailed;
+      unexpected += fmt::format("NOT as expected: {}\n", name);
+    }
+    index = report::write_index(arguments.out, names);
     if (names.size() > 1) fmt::print("\n");
   }
-  if (names.size() > 1) fmt::print("{}", summary);
+  if (names.size() > 1)
+    fmt::print("=== all claims\n{}{}\n{}\n", report::claim_lines(arguments.out, names), unexpected,
+               index);
   return worst;
 }
 

@@ -8,6 +8,7 @@
 namespace norma::report {
 namespace {
 
+constexpr std::size_t kFewestTicks = 2;
 constexpr double kTiny = 1e-9;  // of a step: what counts as on the edge
 
 std::vector<Tick> linear_ticks(double low, double high, std::size_t most) {
@@ -60,7 +61,9 @@ Axis make_axis(double low, double high, bool log, std::size_t most) {
     low = log ? low / 2 : low - half;
   }
   Axis axis{low, high, log, {}};
-  axis.ticks = log ? log_ticks(low, high, most) : linear_ticks(low, high, most);
+  if (log) axis.ticks = log_ticks(low, high, most);
+  // A short range on a log axis is nearly even.
+  if (axis.ticks.size() < kFewestTicks) axis.ticks = linear_ticks(low, high, most);
   return axis;
 }
 

@@ -41,13 +41,14 @@ double deviation_of(const std::vector<double>& values) {
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
-// The least and greatest of y, and of what the seeds span; of positive ones alone where asked.
+// The least and greatest finite values of y, and of what the seeds span; of positive ones alone
+// where asked.
 Range extent(const Chart& chart, bool positive) {
   Range range{kInfinity, -kInfinity};
   for (const Curve& curve : chart.curves) {
     for (const std::vector<double>* values : {&curve.y, &curve.low, &curve.high}) {
       for (const double y : *values) {
-        if (positive && y <= 0) continue;
+        if (!std::isfinite(y) || (positive && y <= 0)) continue;
         range.low = std::min(range.low, y);
         range.high = std::max(range.high, y);
       }

@@ -18,7 +18,7 @@ struct Curve {
   // What the seeds span, as long as y; or empty.
   std::vector<double> low = {}, high = {};
   std::vector<double> raw = {};  // y before it was smoothed, drawn faintly; or empty
-  bool points = false;      // its few values are marked, and what the seeds span is a bar at each
+  bool points = false;  // its few values are marked, and what the seeds span is a bar at each
 };
 
 // A dashed horizontal line.

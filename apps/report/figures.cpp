@@ -6,8 +6,6 @@
 
 #include "apps/report/axis.h"
 #include "apps/report/heat_map.h"
-#include "apps/report/page.h"
-#include "apps/report/svg_plot.h"
 #include "apps/study/measures.h"
 
 namespace norma::report {
@@ -18,9 +16,10 @@ using study::FigureEntry;
 using study::PlannedFigure;
 using study::RunRecord;
 
-constexpr double kLogValues = 30;  // a span from which values get a log axis
-constexpr double kLogFactor = 8;   // a span from which a factor does
-constexpr double kFailed = 0.97;   // of ln V: a loss above it has learned nothing
+constexpr double kLogValues = 30;   // a span from which values get a log axis
+constexpr double kLogFactor = 8;    // a span from which a factor does
+constexpr std::size_t kMarked = 8;  // depths of a profile whose points are marked
+constexpr double kFailed = 0.97;    // of ln V: a loss above it has learned nothing
 
 // --- Values of a run. ---
 bool is_loss(std::string_view value) { return value == "loss" || value == "eval"; }
@@ -114,7 +113,10 @@ std::string with_capital(std::string text) {
 }
 
 std::string title_of(const study::FigureOptions& options, const std::string& usual) {
-  return options.title.empty() ? with_capital(usual) : options.title;
+  // An expression and the name of a probe's value stay as they are written.
+  const bool words = usual.substr(0, usual.find(" by ")).find_first_of("(.") == std::string::npos ||
+                     usual.find(" (nats)") != std::string::npos;
+  return !options.title.empty() ? options.title : words ? with_capital(usual) : usual;
 }
 
 std::string seeds_note(const Subject& subject, BandKind kind, const char* mark) {
@@ -162,23 +164,24 @@ void share_range(std::vector<Chart>& charts) {
   for (Chart& chart : charts) chart.y_given = range;
 }
 
-std::string charts_html(const study::FigureOptions& options, const PlannedFigure& figure,
-                        std::vector<Chart> charts, const std::string& usual_title,
-                        const std::string& note, bool small) {
+Drawing charts_drawing(const study::FigureOptions& options, const PlannedFigure& figure,
+                       std::vector<Chart> charts, const std::string& usual_title,
+                       const std::string& note) {
   share_range(charts);
-  const bool one = charts.size() == 1 && !small;
-  const std::string title = title_of(options, usual_title);
-  std::vector<Panel> panels;
+  Drawing drawing;
+  drawing.title = title_of(options, usual_title);
+  drawing.note = note_of(options, note);
+  drawing.panels = figure.panels;
   for (std::size_t i = 0; i < charts.size(); ++i) {
-    charts[i].title = figure.panels[i].empty() ? title : title + ": " + figure.panels[i];
-    panels.push_back({figure.panels[i], draw_svg(charts[i], one ? SvgOptions{} : small_svg())});
+    charts[i].title =
+        figure.panels[i].empty() ? drawing.title : drawing.title + ": " + figure.panels[i];
   }
-  std::vector<Key> keys;
+  drawing.charts = std::move(charts);
   for (std::size_t i = 0; i < figure.series.size(); ++i) {
     if (figure.series.size() > 1 || !figure.series[i].empty())
-      keys.push_back({i, figure.series[i]});
+      drawing.keys.push_back({i, figure.series[i]});
   }
-  return html_figure(title, note_of(options, note), key_list(keys), panels);
+  return drawing;
 }
 
 Chart empty_curves(const study::CurvesConfig& config, const Subject& subject) {
@@ -198,8 +201,8 @@ Curve curve_of(const study::CurvesConfig& config, const Subject& subject, std::s
   return mean_curve(label, color, runs, window_of(config, subject), config.band);
 }
 
-std::string html_of(const study::CurvesConfig& config, const PlannedFigure& figure,
-                    const Subject& subject, bool small) {
+Drawing draw(const study::CurvesConfig& config, const PlannedFigure& figure,
+             const Subject& subject) {
   const std::size_t window = window_of(config, subject);
   std::vector<Chart> charts(figure.panels.size(), empty_curves(config, subject));
   for (const FigureEntry& e : figure.entries) {
@@ -215,11 +218,11 @@ std::string html_of(const study::CurvesConfig& config, const PlannedFigure& figu
   std::string note = seeds_note(subject, config.band, "band");
   if (window > 1)
     note += fmt::format("Smoothed over {} records; faint: as they are on record.", window);
-  return charts_html(config, figure, std::move(charts), label_of(config.value), note, small);
+  return charts_drawing(config, figure, std::move(charts), label_of(config.value), note);
 }
 
-std::string html_of(const study::ProfileConfig& config, const PlannedFigure& figure,
-                    const Subject& subject, bool small) {
+Drawing draw(const study::ProfileConfig& config, const PlannedFigure& figure,
+             const Subject& subject) {
   Chart empty;
   empty.x_label = config.relative ? "depth, by the number of blocks" : "block";
   empty.y_label = config.value;
@@ -235,20 +238,20 @@ std::string html_of(const study::ProfileConfig& config, const PlannedFigure& fig
   for (const Chart& c : charts)
     all.curves.insert(all.curves.end(), c.curves.begin(), c.curves.end());
   if (!config.log_y) log = spans(all, kLogValues);
+  const bool few = std::all_of(all.curves.begin(), all.curves.end(),
+                               [](const Curve& c) { return c.x.size() <= kMarked; });
   for (Chart& chart : charts) {
     chart.log_y = log && all_positive(all);
-    for (Curve& curve : chart.curves) curve.points = curve.x.size() <= 8;
+    for (Curve& curve : chart.curves) curve.points = few;
   }
   const std::string when =
       config.step == 0 ? "before the first step" : fmt::format("after step {}", config.step);
-  return charts_html(
-      config, figure, std::move(charts), config.value + " by depth",
-      fmt::format("What the probe found {}. ", when) + seeds_note(subject, config.band, "band"),
-      small);
+  return charts_drawing(config, figure, std::move(charts), config.value + " by depth",
+                        fmt::format("What the probe found {}. ", when) +
+                            seeds_note(subject, config.band, few ? "bars" : "band"));
 }
 
-std::string html_of(const study::LineConfig& config, const PlannedFigure& figure,
-                    const Subject& subject, bool small) {
+Drawing draw(const study::LineConfig& config, const PlannedFigure& figure, const Subject& subject) {
   Chart empty;
   empty.x_label = label_of_key(config.x);
   empty.y_label = label_of(config.value);
@@ -296,42 +299,50 @@ std::string html_of(const study::LineConfig& config, const PlannedFigure& figure
   std::string note = seeds_note(subject, config.band, "bars");
   if (lost > 0)
     note += fmt::format("{} of {} points are not shown: not finite.", lost, figure.entries.size());
-  return charts_html(config, figure, std::move(charts),
-                     label_of(config.value) + " by " + label_of_key(config.x), note, small);
+  return charts_drawing(config, figure, std::move(charts),
+                        label_of(config.value) + " by " + label_of_key(config.x), note);
 }
 
 // --- Heat maps. ---
 HeatCell cell_of(const FigureEntry& entry, const Subject& subject, std::optional<double> limit) {
   HeatCell cell;
   cell.present = true;
+  const Subject::Arm& arm = subject.arms[entry.arm];
   const std::vector<double> values = evaluated(entry, subject);
-  cell.runs = values.size();
-  double good = 0, bad = 0, known = 0;  // sums, and how many are finite
+  // A run that was stopped is a failure whatever is measured of it; one that is missing is none.
+  const auto stopped = [&](std::size_t seed) {
+    const study::Outcome outcome = arm.runs[values.size() == arm.runs.size() ? seed : 0].outcome;
+    return outcome == study::Outcome::diverged || outcome == study::Outcome::failed_to_learn;
+  };
+  double good = 0, bad = 0;  // sums
+  std::size_t known = 0;     // of what failed, yet is finite
   std::vector<std::string> shown;
-  for (const double x : values) {
-    const bool failed = std::isinf(x) || std::isnan(x) || (limit && x > *limit);
-    if (failed) ++cell.failed;
-    if (failed && std::isfinite(x)) {
-      bad += x;
-      ++known;
-    }
-    if (!failed) good += x;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double x = values[i];
     shown.push_back(study::shown_number(x));
+    if (std::isnan(x) && !stopped(i)) continue;
+    ++cell.runs;
+    const bool failed = stopped(i) || std::isinf(x) || (limit && x > *limit);
+    if (failed) {
+      ++cell.failed;
+      known += std::isfinite(x) ? 1 : 0;
+      bad += std::isfinite(x) ? x : 0;
+    } else {
+      good += x;
+    }
   }
-  const auto survived = static_cast<double>(cell.runs - cell.failed);
-  cell.value = survived > 0 ? good / survived : known > 0 ? bad / known : study::kMissing;
-  cell.hint = fmt::format("{}: {}", subject.arms[entry.arm].name, fmt::join(shown, ", "));
+  const std::size_t survived = cell.runs - cell.failed;
+  cell.value = survived > 0 ? good / static_cast<double>(survived)
+               : known > 0  ? bad / static_cast<double>(known)
+                            : study::kMissing;
+  cell.hint = fmt::format("{}: {}", arm.name, fmt::join(shown, ", "));
   return cell;
 }
 
-std::string html_of(const study::HeatConfig& config, const PlannedFigure& figure,
-                    const Subject& subject, bool) {
+Drawing draw(const study::HeatConfig& config, const PlannedFigure& figure, const Subject& subject) {
   const bool loss = config.value == "final" || config.value == "best" || config.value == "eval";
   std::optional<double> limit = figure.fails_above;
   if (!limit && loss && subject.guessing) limit = kFailed * *subject.guessing;
-  const std::string title =
-      title_of(config, fmt::format("{} by {} and {}", label_of(config.value),
-                                   label_of_key(config.y), label_of_key(config.x)));
   HeatMap empty;
   empty.x_label = label_of_key(config.x);
   empty.y_label = label_of_key(config.y);
@@ -345,23 +356,24 @@ std::string html_of(const study::HeatConfig& config, const PlannedFigure& figure
     cell = cell_of(e, subject, limit);
     failures = failures || cell.failed > 0;
   }
-  const HeatScale scale = scale_of(maps, config.log_color ? *config.log_color : -1);
-  std::vector<Panel> panels;
-  for (std::size_t i = 0; i < maps.size(); ++i) {
-    maps[i].title = figure.panels[i].empty() ? title : title + ": " + figure.panels[i];
-    const bool wide = maps.size() == 1 && empty.x.size() > 6;
-    panels.push_back(
-        {figure.panels[i], draw_heat_map(maps[i], scale, wide ? SvgOptions{} : small_svg())});
-  }
   std::string note;
   if (subject.arms[0].runs.size() > 1)
     note += "The mean of the seeds that did not fail; \u00d72: so many failed. ";
   note += fmt::format("Hatched, \u00d7: failed, {}not finite.",
                       limit ? fmt::format("above {} or ", study::shown_number(*limit)) : "");
-  return html_figure(
-      title, note_of(config, failures ? note : std::string()),
-      "<div class=\"heat-scale\">" + draw_heat_key(scale, label_of(config.value)) + "</div>\n",
-      panels);
+  Drawing drawing;
+  drawing.title = title_of(config, fmt::format("{} by {} and {}", label_of(config.value),
+                                               label_of_key(config.y), label_of_key(config.x)));
+  drawing.note = note_of(config, failures ? note : std::string());
+  drawing.panels = figure.panels;
+  drawing.scale = scale_of(maps, config.log_color ? *config.log_color : -1);
+  drawing.value = label_of(config.value);
+  for (std::size_t i = 0; i < maps.size(); ++i) {
+    maps[i].title =
+        figure.panels[i].empty() ? drawing.title : drawing.title + ": " + figure.panels[i];
+  }
+  drawing.maps = std::move(maps);
+  return drawing;
 }
 
 }  // namespace
@@ -374,9 +386,8 @@ Chart curves_chart(const Subject& subject, const study::CurvesConfig& config) {
   return chart;
 }
 
-std::string figure_html(const study::PlannedFigure& figure, const Subject& subject, bool small) {
-  return figure.config.visit(
-      [&](const auto& config) { return html_of(config, figure, subject, small); });
+Drawing drawing_of(const study::PlannedFigure& figure, const Subject& subject) {
+  return figure.config.visit([&](const auto& config) { return draw(config, figure, subject); });
 }
 
 }  // namespace norma::report

@@ -81,6 +81,11 @@ class Painter {
       : map_(map), scale_(scale), options_(std::move(options)), palette_(options_.palette()) {
     std::size_t longest = 1;
     for (const std::string& name : map.y) longest = std::max(longest, letters_of(name));
+    if (options_.bare) {
+      cell_width_ = options_.width / static_cast<double>(map.x.size());
+      cell_height_ = options_.height / static_cast<double>(map.y.size());
+      return;
+    }
     left_ = std::min(10 + options_.text_width(longest), 0.4 * options_.width);
     top_ = 1.7 * options_.letter;
     cell_width_ = (options_.width - left_ - 4) / static_cast<double>(map.x.size());
@@ -90,6 +95,16 @@ class Painter {
   }
 
   std::string draw() const {
+    if (options_.bare) {
+      std::string cells;
+      for (std::size_t row = 0; row < map_.y.size(); ++row) {
+        for (std::size_t column = 0; column < map_.x.size(); ++column) {
+          const HeatCell& cell = map_.cells[row * map_.x.size() + column];
+          if (cell.present) cells += ground(cell, row, column);
+        }
+      }
+      return cells;
+    }
     std::string svg =
         svg_text(4, top_ - 0.6 * options_.letter, map_.y_label, Anchor::start, palette_.ink);
     for (std::size_t row = 0; row < map_.y.size(); ++row) {
@@ -122,30 +137,36 @@ class Painter {
     return top_ + cell_height_ * (static_cast<double>(row) + 0.5) + 4.5;
   }
 
-  std::string drawn(const HeatCell& cell, std::size_t row, std::size_t column) const {
+  // The colour, or hatching where there is none.
+  std::string ground(const HeatCell& cell, std::size_t row, std::size_t column) const {
     const double x = left_ + cell_width_ * static_cast<double>(column) + 1;
     const double y = top_ + cell_height_ * static_cast<double>(row) + 1;
     const double width = cell_width_ - 2, height = cell_height_ - 2;
+    if (all_failed(cell)) return failed_ground(x, y, width, height, palette_);
+    return fmt::format(
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" style=\"fill:{}\"/>\n",
+        x, y, width, height,
+        colored(cell) ? hex(color_at(scale_.place(cell.value))) : palette_.ground);
+  }
+  static bool colored(const HeatCell& cell) {
+    return !all_failed(cell) && std::isfinite(cell.value);
+  }
+
+  std::string drawn(const HeatCell& cell, std::size_t row, std::size_t column) const {
     std::string svg = "<g>";
     if (!cell.hint.empty()) svg += fmt::format("<title>{}</title>", escaped(cell.hint));
     std::string text = short_number(cell.value);
-    std::string ink = palette_.ink, extra = halo(palette_);
     if (cell.failed > 0) {
       // How many of several.
-      text = all_failed(cell) ? (std::isfinite(cell.value) ? "\u00d7 " + text : "\u00d7")
-                              : fmt::format("{} \u00d7{}", text, cell.failed);
+      text = !all_failed(cell)           ? fmt::format("{} \u00d7{}", text, cell.failed)
+             : std::isfinite(cell.value) ? "\u00d7 " + text
+                                         : "\u00d7";
     }
-    if (all_failed(cell) || !std::isfinite(cell.value)) {
-      svg += failed_ground(x, y, width, height, palette_);
-    } else {
-      const Color ground = color_at(scale_.place(cell.value));
-      svg += fmt::format(
-          "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"/>", x, y,
-          width, height, hex(ground));
-      ink = ink_on(ground);
-      extra.clear();
-    }
-    svg += svg_text(middle_x(column), middle_y(row), text, Anchor::middle, ink, extra);
+    svg += ground(cell, row, column);
+    svg += colored(cell) ? svg_text(middle_x(column), middle_y(row), text, Anchor::middle,
+                                    ink_on(color_at(scale_.place(cell.value))))
+                         : svg_text(middle_x(column), middle_y(row), text, Anchor::middle,
+                                    palette_.ink, halo(palette_));
     return svg + "</g>\n";
   }
 

@@ -11,7 +11,7 @@ namespace norma::report {
 struct HeatCell {
   bool present = false;  // false: no run stands here
   double value = 0;      // not finite: failed, or not known
-  // Runs of the cell that failed, and all of them.
+  // Runs of the cell that failed, and all that have a result.
   std::size_t failed = 0, runs = 0;
   std::string hint;  // shown when one points at it
 };

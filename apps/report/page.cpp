@@ -21,7 +21,7 @@ constexpr const char* kStyle = R"css(
   --paper: #fff; --card: #fff; --ink: #000; --soft: #444; --line: #bbb; --grid: #ddd;
   --good: #0b5c2d; --good-ground: #fff; --bad: #a00; --bad-ground: #fff; --none: #554400; --none-ground: #fff;
   --c0: #0072b2; --c1: #d55e00; --c2: #009e73; --c3: #aa4499; --c4: #c98a00; --c5: #2f9fd8; --c6: #666666; --c7: #882255; }
-  figure, .claim, tr { break-inside: avoid; } }
+  figure, .claim, .card, tr { break-inside: avoid; } h2, h3 { break-after: avoid; } .pair, .panels { grid-template-columns: 1fr 1fr !important; } .wide { overflow: visible; } a { color: inherit; } main { max-width: none; padding: 0; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink);
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
@@ -61,8 +61,20 @@ th, td { text-align: left; padding: .38rem .9rem .38rem 0; border-bottom: 1px so
 thead th { color: var(--soft); font-weight: 600; }
 tbody th { font-weight: 500; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
+a { color: var(--c0); }
+h3 { font-size: 1rem; margin: 1.4rem 0 .3rem; }
+.cards { list-style: none; padding: 0; margin: 1.2rem 0; display: grid; gap: .9rem; grid-template-columns: repeat(auto-fill, minmax(min(27rem, 100%), 1fr)); }
+.card { background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: .9rem 1rem; display: grid; grid-template-columns: 9.5rem minmax(0, 1fr); gap: 1rem; align-items: start; }
+.card h3 { margin: 0 0 .2rem; line-height: 1.3; } .card p { font-size: .92rem; margin: .25rem 0; overflow-wrap: anywhere; }
+.picture svg { display: block; width: 100%; height: auto; }
+.card .chip, .verdicts .chip { margin: .1rem 0; }
+.verdicts { width: 100%; table-layout: fixed; margin-bottom: 1rem; } .verdicts th, .verdicts td { vertical-align: top; overflow-wrap: anywhere; }
+.verdicts th:nth-child(1) { width: 8.5rem; } .verdicts thead th:nth-child(2) { width: 31%; } .verdicts thead th:nth-child(4) { width: 22%; }
 footer { margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: .8rem; }
-@media (max-width: 520px) { main { padding: 1.2rem .8rem 2rem; } figure { padding: .6rem .5rem; } .pair { grid-template-columns: 1fr; } .large text { font-size: 22px; } .small text { font-size: 15px; } dl { grid-template-columns: 1fr; } dd { margin-bottom: .3rem; } }
+@media (max-width: 520px) { main { padding: 1.2rem .8rem 2rem; } figure { padding: .6rem .5rem; } .pair { grid-template-columns: 1fr; } .large text { font-size: 22px; } .small text { font-size: 15px; } dl { grid-template-columns: 1fr; } dd { margin-bottom: .3rem; }
+  .card { grid-template-columns: 5.5rem minmax(0, 1fr); gap: .8rem; padding: .8rem; }
+  .verdicts, .verdicts tbody, .verdicts tr, .verdicts td, .verdicts th { display: block; width: auto !important; border: 0; padding: .1rem 0; } .verdicts thead { display: none; }
+  .verdicts tr { border-bottom: 1px solid var(--line); padding: .5rem 0; } .verdicts td[data-head]:not(:empty)::before { content: attr(data-head) ": "; color: var(--soft); } }
 )css";
 
 }  // namespace

@@ -60,6 +60,49 @@ std::string along_the_run_html(const Subject& subject) {
   return "<h2>Along the run</h2>\n<div class=\"pair\">\n" + html + "</div>\n";
 }
 
+// Of a single run: what its probes found over time, in the first, the middle and the last block.
+std::string probes_html(const Subject& subject) {
+  static constexpr struct {
+    const char *title, *before, *after;
+  } kPictures[] = {{"RMS of the residual stream", "stream.rms.blocks.", ""},
+                   {"Gradient norm by block", "grad.blocks.", ""},
+                   {"Largest attention logit", "logit.blocks.", ".attention"},
+                   {"Share of the attention branch", "branch.share.blocks.", ".attention"},
+                   {"Share of the feed-forward branch", "branch.share.blocks.", ".ffn"}};
+  const auto curve = [&](const std::string& value) {
+    study::CurvesConfig config;
+    config.value = value;
+    return curves_chart(subject, config).curves[0];
+  };
+  std::string html;
+  const auto add = [&](Chart chart, const std::vector<Key>& keys) {
+    if (chart.curves.empty()) return;
+    chart.x_label = "optimizer step";
+    chart.y_label = chart.title;
+    chart.log_y = spans(chart, 30);
+    html += html_figure(chart.title, "", key_list(keys), {{"", draw_svg(chart, small_svg())}});
+  };
+  for (const auto& [title, before, after] : kPictures) {
+    Chart chart;
+    chart.title = title;
+    std::vector<Key> keys;
+    for (const char* block : {"first", "middle", "last"}) {
+      Curve c = curve(fmt::format("{}{}{}", before, block, after));
+      if (c.x.size() < 2) continue;
+      c.label = fmt::format("{} block", block);
+      c.color = keys.size();
+      keys.push_back({c.color, c.label});
+      chart.curves.push_back(std::move(c));
+    }
+    add(std::move(chart), keys);
+  }
+  Chart sharpness;
+  sharpness.title = "Sharpness";
+  if (Curve c = curve("sharpness"); c.x.size() > 1) sharpness.curves.push_back(std::move(c));
+  add(std::move(sharpness), {});
+  return html.empty() ? "" : "<h2>Probes</h2>\n<div class=\"pair\">\n" + html + "</div>\n";
+}
+
 // The levels of the arms' data, where it is the same for all.
 void add_floors(Subject& subject) {
   for (const Subject::Arm& arm : subject.arms) {
@@ -156,6 +199,10 @@ std::string html_report(const Subject& subject) {
   }
   body += measures_html(subject);
   if (subject.arms.size() <= kCrowded) body += along_the_run_html(subject);
+  if (subject.arms.size() == 1 && subject.arms[0].runs.size() == 1) {
+    body += probes_html(subject);
+    body += configuration_html(subject.arms[0].config);
+  }
   body += settings_html(subject);
   body += failures_html(subject);
   body += fmt::format("<footer class=\"soft\">Written by norma {}.</footer>\n", NORMA_VERSION);

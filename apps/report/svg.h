@@ -31,6 +31,7 @@ struct SvgOptions {
   const char* size = "large";  // class of the element: how large its letters are
   double letter = 22;          // their height on a narrow screen
   bool paper = false;          // a file of its own: title, key, fixed colours
+  bool bare = false;           // the field alone, without words, and no element around it
   std::size_t x_ticks = 6, y_ticks = 5;
 
   [[nodiscard]] const Palette& palette() const { return paper ? paper_palette() : page_palette(); }

@@ -53,7 +53,7 @@ class Plotter {
   }
 
   std::string draw() const {
-    std::string svg = title() + axes();
+    std::string svg = options_.bare ? frame() : title() + axes();
     // What leaves the field is cut at its edge.
     svg += fmt::format(
         "<svg x=\"{0:.1f}\" y=\"{1:.1f}\" width=\"{2:.1f}\" height=\"{3:.1f}\" viewBox=\"{0:.1f} "
@@ -65,7 +65,9 @@ class Plotter {
     }
     for (const Level& level : chart_.levels) svg += level_line(level);
     for (const Curve& curve : chart_.curves) svg += drawn(curve);
-    svg += "</svg>\n" + level_labels() + key();
+    svg += "</svg>\n";
+    if (options_.bare) return svg;
+    svg += level_labels() + key();
     return svg_element(options_, chart_.title.empty() ? chart_.y_label : chart_.title,
                        description(), svg);
   }
@@ -73,6 +75,12 @@ class Plotter {
  private:
   // --- Places. ---
   void place_field() {
+    if (options_.bare) {
+      width_ = options_.width;
+      height_ = options_.height;
+      inset_ = std::min(inset_, 8.0);
+      return;
+    }
     std::size_t longest = 1;
     for (const Tick& tick : y_.ticks) longest = std::max(longest, letters_of(tick.label));
     const double letter = options_.paper ? kPaperLetter : options_.letter;
@@ -99,6 +107,11 @@ class Plotter {
     return svg_text(options_.width / 2.0, 26, chart_.title, Anchor::middle, palette_.ink,
                     "font-size=\"16\"");
   }
+  std::string frame() const {
+    return fmt::format(
+        "<path d=\"M{:.1f} {:.1f}v{:.1f}h{:.1f}\" style=\"stroke:{}\" fill=\"none\"/>\n", left_,
+        top_, height_, width_, palette_.soft);
+  }
   std::string axes() const {
     const double letter = options_.paper ? kPaperLetter : options_.letter;
     std::string svg;
@@ -108,9 +121,7 @@ class Plotter {
       svg += svg_text(left_ - 7, y_at(tick.at) + 0.34 * 13, tick.label, Anchor::end, palette_.soft);
     }
     const double bottom = top_ + height_;
-    svg += fmt::format(
-        "<path d=\"M{:.1f} {:.1f}v{:.1f}h{:.1f}\" style=\"stroke:{}\" fill=\"none\"/>\n", left_,
-        top_, height_, width_, palette_.soft);
+    svg += frame();
     double taken = -1e9;  // to where the last label reaches
     for (const Tick& tick : x_.ticks) {
       const double x = x_at(tick.at);

@@ -16,6 +16,8 @@ namespace norma::report {
 [[nodiscard]] std::string measures_html(const Subject& subject);
 // The settings in which the arms differ, as they ran.
 [[nodiscard]] std::string settings_html(const Subject& subject);
+// Every setting of a run, those marked that differ from the defaults (configuration.cpp).
+[[nodiscard]] std::string configuration_html(const study::Json& config);
 // Runs that diverged, failed or are missing.
 [[nodiscard]] std::string failures_html(const Subject& subject);
 

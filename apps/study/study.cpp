@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "apps/report/index.h"
 #include "apps/report/report.h"
 #include "apps/report/text_plot.h"
 #include "apps/study/runner.h"
@@ -69,6 +70,7 @@ std::string write_study_report(const std::string& folder, const std::string& svg
   write_file(folder + "/summary.csv", summary_csv(results));
   const std::string path = folder + "/report.html";
   write_file(path, report::html_report(subject));
+  report::write_overview(folder, report::overview_of(subject));
   if (!svg.empty()) write_file(svg, report::paper_svg(subject));
   return path;
 }
