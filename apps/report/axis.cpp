@@ -34,7 +34,7 @@ std::vector<Tick> log_ticks(double low, double high, std::size_t most) {
   const double first = std::floor(std::log10(low)), last = std::ceil(std::log10(high));
   const bool fine = std::log10(high / low) < 3;
   const double stride =
-      fine ? 1 : std::max(1.0, std::ceil((last - first) / static_cast<double>(most)));
+      fine ? 1 : std::max(1.0, std::round((last - first) / static_cast<double>(most)));
   std::vector<Tick> ticks;
   for (double power = first; power <= last; power += stride) {
     for (const double factor : {1.0, 2.0, 5.0}) {

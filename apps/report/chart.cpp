@@ -84,7 +84,8 @@ Range y_range(const Chart& chart) {
   if (chart.cut_explosions && first > 0 && high > kExplosion * first) high = kExplosion * first;
   if (chart.from_zero && low > 0) low = 0;
   const double margin = kMargin * (high > low ? high - low : std::max(1.0, std::abs(high)));
-  return {chart.from_zero && low == 0 ? 0 : low - margin, high + margin};
+  const bool at_zero = low >= 0 && (low < margin || (chart.from_zero && low == 0));
+  return {at_zero ? 0 : low - margin, high + margin};
 }
 
 std::size_t smoothing_window(std::size_t n) {

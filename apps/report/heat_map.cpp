@@ -59,7 +59,8 @@ std::string hatching(double x, double y, double width, double height, const std:
     const double x1 = x + std::max(0.0, k - height), y1 = y + std::min(k, height);
     d += fmt::format("M{:.1f} {:.1f}L{:.1f} {:.1f}", x0, y0, x1, y1);
   }
-  return fmt::format("<path d=\"{}\" fill=\"none\" style=\"stroke:{}\"/>\n", d, color);
+  return fmt::format("<path d=\"{}\" fill=\"none\" stroke-opacity=\"0.4\" style=\"stroke:{}\"/>\n",
+                     d, color);
 }
 
 std::string failed_ground(double x, double y, double width, double height, const Palette& palette) {
@@ -67,7 +68,7 @@ std::string failed_ground(double x, double y, double width, double height, const
              "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
              "style=\"fill:{};stroke:{}\"/>\n",
              x, y, width, height, palette.ground, palette.grid) +
-         hatching(x, y, width, height, palette.grid);
+         hatching(x, y, width, height, palette.soft);
 }
 
 std::string halo(const Palette& palette) {

@@ -36,7 +36,8 @@ p { margin: .4rem 0; max-width: 46rem; }
 .none { color: var(--none); background: var(--none-ground); }
 .claim { background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: .8rem 1rem; margin: .7rem 0; }
 .claim p { max-width: none; }
-.claim .sentence { font-weight: 600; margin: 0 0 .3rem; display: flex; gap: .7rem; align-items: baseline; flex-wrap: wrap; }
+.claim .sentence { font-weight: 600; margin: 0 0 .3rem; display: flex; gap: .7rem; align-items: baseline; }
+.sentence .chip { flex: none; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: .3rem 0 0; font-size: .92rem; }
 dt { color: var(--soft); } dd { margin: 0; }
 code { font: .86em/1.4 ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; overflow-wrap: anywhere; }
@@ -55,7 +56,7 @@ svg { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); gap: .4rem 1.2rem; }
 .panel { margin: .5rem 0 .1rem; font-weight: 600; font-size: .9rem; }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); gap: 0 1.2rem; }
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; } .wide code { overflow-wrap: normal; }
 table { border-collapse: collapse; font-size: .92rem; min-width: 50%; }
 th, td { text-align: left; padding: .38rem .9rem .38rem 0; border-bottom: 1px solid var(--line); vertical-align: baseline; }
 thead th { color: var(--soft); font-weight: 600; }
@@ -71,7 +72,7 @@ h3 { font-size: 1rem; margin: 1.4rem 0 .3rem; }
 .verdicts { width: 100%; table-layout: fixed; margin-bottom: 1rem; } .verdicts th, .verdicts td { vertical-align: top; overflow-wrap: anywhere; }
 .verdicts th:nth-child(1) { width: 8.5rem; } .verdicts thead th:nth-child(2) { width: 31%; } .verdicts thead th:nth-child(4) { width: 22%; }
 footer { margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: .8rem; }
-@media (max-width: 520px) { main { padding: 1.2rem .8rem 2rem; } figure { padding: .6rem .5rem; } .pair { grid-template-columns: 1fr; } .large text { font-size: 22px; } .small text { font-size: 15px; } dl { grid-template-columns: 1fr; } dd { margin-bottom: .3rem; }
+@media (max-width: 520px) { main { padding: 1.2rem .8rem 2rem; } figure { padding: .6rem .5rem; } .pair { grid-template-columns: 1fr; } .claim .sentence { flex-wrap: wrap; } .large text { font-size: 22px; } .small text { font-size: 15px; } dl { grid-template-columns: 1fr; } dd { margin-bottom: .3rem; }
   .card { grid-template-columns: 5.5rem minmax(0, 1fr); gap: .8rem; padding: .8rem; }
   .verdicts, .verdicts tbody, .verdicts tr, .verdicts td, .verdicts th { display: block; width: auto !important; border: 0; padding: .1rem 0; } .verdicts thead { display: none; }
   .verdicts tr { border-bottom: 1px solid var(--line); padding: .5rem 0; } .verdicts td[data-head]:not(:empty)::before { content: attr(data-head) ": "; color: var(--soft); } }

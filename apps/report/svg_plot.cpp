@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t kMostPoints = 600;  // of a line; more are thinned
 constexpr std::size_t kDescribed = 12;    // curves whose ends are told in the description
 constexpr double kPaperLetter = 13;
+constexpr double kLow = 0.4;  // of the field: a level in it has its label below the line
 
 class Plotter {
  public:
@@ -238,7 +239,8 @@ class Plotter {
         "style=\"stroke:{}\"/>\n",
         left_, y_at(level.y), width_, palette_.soft);
   }
-  // Above its line at the right end; below it where another level stands closely above.
+  // At the right end. Above its line, but below where another level stands closely above, and in
+  // the lower part of the field: there it would stand among the curves that come down to it.
   std::string level_labels() const {
     const double letter = options_.paper ? kPaperLetter : options_.letter;
     std::string svg;
@@ -249,7 +251,9 @@ class Plotter {
           std::any_of(chart_.levels.begin(), chart_.levels.end(), [&](const Level& other) {
             return other.y > level.y && drawable(1, other.y) && y - y_at(other.y) < 1.3 * letter;
           });
-      svg += svg_text(left_ + width_ - 2, crowded ? y + 1.0 * letter : y - 0.35 * letter,
+      const double room = top_ + height_ - y;
+      const bool below = room > 1.3 * letter && (crowded || room < kLow * height_);
+      svg += svg_text(left_ + width_ - 2, below ? y + 1.0 * letter : y - 0.35 * letter,
                       fmt::format("{} = {}", level.label, study::shown_number(level.y)),
                       Anchor::end, palette_.soft,
                       fmt::format("stroke-width=\"3\" paint-order=\"stroke\" class=\"halo\"{}",
