@@ -68,7 +68,7 @@ h3 { font-size: 1rem; margin: 1.4rem 0 .3rem; }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: .9rem 1rem; display: grid; grid-template-columns: 9.5rem minmax(0, 1fr); gap: 1rem; align-items: start; }
 .card h3 { margin: 0 0 .2rem; line-height: 1.3; } .card p { font-size: .92rem; margin: .25rem 0; overflow-wrap: anywhere; }
 .picture svg { display: block; width: 100%; height: auto; }
-.card .chip, .verdicts .chip { margin: .1rem 0; }
+.card .chip, .verdicts .chip { margin: .1rem 0; white-space: normal; }
 .verdicts { width: 100%; table-layout: fixed; margin-bottom: 1rem; } .verdicts th, .verdicts td { vertical-align: top; overflow-wrap: anywhere; }
 .verdicts th:nth-child(1) { width: 8.5rem; } .verdicts thead th:nth-child(2) { width: 31%; } .verdicts thead th:nth-child(4) { width: 22%; }
 footer { margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: .8rem; }

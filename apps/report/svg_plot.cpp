@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostPoints = 600;  // of a line; more are thinned
 constexpr std::size_t kDescribed = 12;    // curves whose ends are told in the description
 constexpr double kPaperLetter = 13;
-constexpr double kLow = 0.4;  // of the field: a level in it has its label below the line
+constexpr double kLow = 0.4;  // of the field: a level in it has its label at the left end
 
 class Plotter {
  public:
@@ -85,12 +85,12 @@ class Plotter {
     std::size_t longest = 1;
     for (const Tick& tick : y_.ticks) longest = std::max(longest, letters_of(tick.label));
     const double letter = options_.paper ? kPaperLetter : options_.letter;
-    left_ =
-        12 + (options_.paper ? 8.0 * static_cast<double>(longest) : options_.text_width(longest));
+    left_ = (options_.paper ? 24 : 12) +
+            (options_.paper ? 8.0 * static_cast<double>(longest) : options_.text_width(longest));
     top_ = (options_.paper ? 34 : 0) + 1.6 * letter;
     width_ = options_.width - left_ - 14;
     height_ = options_.height - top_ - 3.0 * letter - 6;
-    if (options_.paper) height_ -= 22.0 * static_cast<double>(key_rows());
+    if (options_.paper) height_ -= 22.0 * static_cast<double>(key_rows()) + 8;
   }
   double x_at(double x) const { return left_ + inset_ + x_.place(x) * (width_ - 2 * inset_); }
   double y_at(double y) const {
@@ -239,8 +239,8 @@ class Plotter {
         "style=\"stroke:{}\"/>\n",
         left_, y_at(level.y), width_, palette_.soft);
   }
-  // At the right end. Above its line, but below where another level stands closely above, and in
-  // the lower part of the field: there it would stand among the curves that come down to it.
+  // Above its line, or below where another level stands closely above. At the right end, but at the
+  // left one in the lower part of the field, where curves come down to it at the right.
   std::string level_labels() const {
     const double letter = options_.paper ? kPaperLetter : options_.letter;
     std::string svg;
@@ -251,11 +251,11 @@ class Plotter {
           std::any_of(chart_.levels.begin(), chart_.levels.end(), [&](const Level& other) {
             return other.y > level.y && drawable(1, other.y) && y - y_at(other.y) < 1.3 * letter;
           });
-      const double room = top_ + height_ - y;
-      const bool below = room > 1.3 * letter && (crowded || room < kLow * height_);
-      svg += svg_text(left_ + width_ - 2, below ? y + 1.0 * letter : y - 0.35 * letter,
+      const bool low = top_ + height_ - y < kLow * height_;
+      svg += svg_text(low ? left_ + 4 : left_ + width_ - 2,
+                      crowded ? y + 1.0 * letter : y - 0.35 * letter,
                       fmt::format("{} = {}", level.label, study::shown_number(level.y)),
-                      Anchor::end, palette_.soft,
+                      low ? Anchor::start : Anchor::end, palette_.soft,
                       fmt::format("stroke-width=\"3\" paint-order=\"stroke\" class=\"halo\"{}",
                                   options_.paper ? " stroke=\"#ffffff\"" : ""));
     }
