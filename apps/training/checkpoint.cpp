@@ -244,8 +244,9 @@ std::int64_t load_weights(const RunFolder& run, std::int64_t step, Module& model
   const std::vector<std::int64_t> steps = run.checkpoint_steps();
   if (step == 0 && !steps.empty()) {
     step = steps.back();
-    const std::int64_t best = read_state(run.checkpoint_path(step)).at("best_step");
-    if (std::find(steps.begin(), steps.end(), best) != steps.end()) step = best;
+    const TrainState newest = state_from(read_state(run.checkpoint_path(step)));
+    const bool kept = std::find(steps.begin(), steps.end(), newest.best_step) != steps.end();
+    if (newest.best && kept) step = newest.best_step;
   }
   const Checkpoint checkpoint = read_checkpoint(run, step);
   std::vector<NamedTensor> weights = file_of(checkpoint, kModel);
@@ -260,12 +261,12 @@ std::int64_t load_weights(const RunFolder& run, std::int64_t step, Module& model
   return step;
 }
 
-void prune_checkpoints(const RunFolder& run, std::int64_t keep, std::int64_t best_step) {
+void prune_checkpoints(const RunFolder& run, std::int64_t keep, const TrainState& state) {
   const std::vector<std::int64_t> steps = run.checkpoint_steps();
   const auto count = static_cast<std::int64_t>(steps.size());
   for (std::int64_t i = 0; i < count - keep; ++i) {
     const std::int64_t step = steps[static_cast<std::size_t>(i)];
-    if (step == best_step) continue;
+    if (state.best && step == state.best_step) continue;
     // Renamed first, so that a kill in the middle leaves nothing that looks like a checkpoint.
     const std::string dying = temporary_beside(run.checkpoint_path(step));
     std::error_code ignored;

@@ -24,12 +24,12 @@ namespace norma {
 // What a checkpoint knows besides tensors. The data order and the dropout streams are functions of
 // the seed and the step, so no generator's state is needed.
 struct TrainState {
-  std::int64_t step = 0;       // optimizer steps done
-  std::int64_t samples = 0;    // samples seen
-  std::int64_t skipped = 0;    // steps left out since a gradient was not finite
-  double seconds = 0;          // of training so far
-  std::optional<double> best;  // the best evaluation, by train.best
-  std::int64_t best_step = 0;
+  std::int64_t step = 0;              // optimizer steps done
+  std::int64_t samples = 0;           // samples seen
+  std::int64_t skipped = 0;           // steps left out since a gradient was not finite
+  double seconds = 0;                 // of training so far
+  std::optional<double> best;         // the best evaluation, by train.best
+  std::int64_t best_step = 0;         // its step, where there is one
   std::int64_t evaluated_step = 0;    // of the last evaluation that stands in metrics.jsonl
   std::int64_t without_better = 0;    // evaluations since the best one
   std::int64_t skipped_in_a_row = 0;  // of the steps just done
@@ -99,7 +99,7 @@ void save_checkpoint(const RunFolder& run, const TrainState& state, const Learne
 // Throws Error if there is none, or it is damaged.
 std::int64_t load_weights(const RunFolder& run, std::int64_t step, Module& model);
 
-// Deletes all but the `keep` newest and the best.
-void prune_checkpoints(const RunFolder& run, std::int64_t keep, std::int64_t best_step);
+// Deletes all but the `keep` newest and the best, which `state` tells.
+void prune_checkpoints(const RunFolder& run, std::int64_t keep, const TrainState& state);
 
 }  // namespace norma

@@ -322,7 +322,7 @@ void Trainer::checkpoint(std::int64_t step, Save save) {
   if (config_.train.keep == 0 && save == Save::as_configured) return;
   metrics_->sync();
   save_checkpoint(*folder_, state_at(step), learner(), resolved_);
-  prune_checkpoints(*folder_, std::max<std::int64_t>(1, config_.train.keep), state_.best_step);
+  prune_checkpoints(*folder_, std::max<std::int64_t>(1, config_.train.keep), state_);
 }
 
 // The mean of the last losses lies within 2 % of the level of guessing, or above it.

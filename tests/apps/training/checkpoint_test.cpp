@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "apps/training/build.h"
+#include "apps/training/finished_run.h"
 #include "core/safetensors.h"
 #include "tests/apps/training/support.h"
 #include "tests/support/paths.h"
@@ -162,6 +163,26 @@ TEST_CASE("weights from a file: names and shapes must fit, and a kill loses noth
   CHECK(contains(message, "1.offset: in the file, but not asked for"));
   CHECK_FALSE(fs::exists(folder / "unfit"));
   NORMA_CHECK_ERROR(start(donor, folder / "run", true), "give one of them");
+}
+
+TEST_CASE("before the first evaluation the newest checkpoint counts, and none as the best",
+          "[training]") {
+  const TemporaryFolder folder;
+  train(small_config(3), folder / "donor");
+  Json config = small_config(3);
+  for (const int keep : {1, 3}) {
+    config["train"]["keep"] = keep;
+    const std::string run = folder / std::to_string(keep);
+    Trainer trainer(parse_run_config(config),
+                    {.out = run,
+                     .init = step_folder(folder / "donor", 3) + "/model.safetensors",
+                     .quiet = true,
+                     .until = 2});
+    CHECK(trainer.run().status == RunStatus::interrupted);
+    const std::vector<std::int64_t> steps = RunFolder(run).checkpoint_steps();
+    CHECK(steps == (keep == 1 ? std::vector<std::int64_t>{2} : std::vector<std::int64_t>{0, 2}));
+    CHECK(FinishedRun(run).step() == 2);
+  }
 }
 
 TEST_CASE("inspect: a pipe, a folder or a device is refused, and nothing waits", "[cli]") {
