@@ -61,6 +61,7 @@ Trainer::Trainer(const RunConfig& config, const TrainOptions& options)
     const SafetensorsFile file(options.init);
     (void)load_safetensors(file, learner().state(), {.convert = true});
     parameters_->publish();
+    given_weights_ = true;
     lineage_["init"] = options.init;
   }
   const std::optional<QkClipConfig>& clip = config.optimizer.options().qk_clip;
@@ -120,6 +121,7 @@ void Trainer::resume_from_checkpoint() {
   std::vector<std::string> warnings;
   if (auto state = load_newest_checkpoint(*folder_, learner(), resolved_, warnings)) {
     state_ = *state;
+    given_weights_ = true;
     scaler_.load_state(state_.scaler);
   }
   for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", w);
@@ -165,6 +167,7 @@ void Trainer::fork_from(const ForkPoint& point) {
   }
   if (const auto before = parent.lineage()) lineage_["lineage"] = *before;
   state_ = checkpoint.state;
+  given_weights_ = true;
   // The new run judges by its own evaluations, whose checkpoints it has.
   state_.best.reset();
   state_.best_step = state_.without_better = 0;
@@ -432,7 +435,7 @@ void Trainer::train_steps(RunResult& result) {
   if (!state_.recent.empty()) result.final_loss = state_.recent.back();
   bool saved = false;
   double loss_scale = scaler_.scale();
-  if (step == 0 && options_.init.empty()) profile_model();
+  if (!given_weights_) profile_model();
   if (step == 0 && train.probe_every) probe_now(0);
   while (step < total_steps_ && !stops_early() && !fails_to_learn(step)) {
     if (kept_.is_due(step, state_)) kept_.keep(state_at(step), learner());

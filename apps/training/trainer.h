@@ -130,6 +130,7 @@ class Trainer {
   std::unique_ptr<FolderLock> lock_;
   std::unique_ptr<MetricsLog> metrics_;
   std::unique_ptr<Progress> progress_;
+  bool given_weights_ = false;  // of a file or a checkpoint, not of the seed
   TrainState state_;
   KeptState kept_;
   Json lineage_;                           // of a fork or of given weights; else null

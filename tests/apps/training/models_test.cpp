@@ -104,8 +104,13 @@ TEST_CASE("a run of admin profiles its first batch, once", "[models]") {
     }
     write_safetensors(weights, state);
   }
-  run("given", {.init = weights});
+  const std::string given = run("given", {.init = weights});
   CHECK(omega("given/checkpoints/step-4") == Approx(1));
+  // So they do after a resume or a fork at step 0.
+  fs::remove_all(folder / "given/checkpoints/step-2");
+  fs::remove_all(folder / "given/checkpoints/step-4");
+  CHECK(run("given", {.resume = true}) == given);
+  CHECK(run("fork", {.fork = ForkPoint{folder / "given", 0}}) == given);
 }
 
 TEST_CASE("every placement trains the small model on three seeds", "[models][slow]") {
