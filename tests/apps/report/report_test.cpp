@@ -6,6 +6,7 @@
 
 #include "apps/report/page.h"
 #include "apps/report/svg_plot.h"
+#include "apps/report/tables.h"
 #include "apps/report/text_plot.h"
 #include "tests/apps/study/support.h"
 #include "tests/support/catch.h"
@@ -160,6 +161,22 @@ TEST_CASE("a plot in letters has each curve at its height, and its name beside i
   CHECK_FALSE(contains(plot, "\033"));
   CHECK(contains(text_plot(chart, {.colors = true}), "\033[34m"));
   CHECK(text_plot(Chart{}).empty());
+}
+
+TEST_CASE("the configuration of a run has every setting, and marks what is not the default",
+          "[report]") {
+  const study::Plan plan = study::make_plan(study::test::small_study());
+  study::Json config = plan.runs[0].config;
+  config["optimizer"]["lr"] = 0.25;
+  const std::string html = configuration_html(config);
+  const std::string mark = "<strong>\u2022 ";
+  CHECK(contains(html, mark + "optimizer.lr</strong>"));
+  CHECK(contains(html, "<strong><code>0.25</code></strong></td><td><code>0.001</code></td>"));
+  CHECK(contains(html, mark + "data.vocab</strong>"));
+  CHECK(contains(html, mark + "model.layers</strong>"));  // has no default
+  CHECK(contains(html, ">train.clip_norm</th>"));
+  CHECK_FALSE(contains(html, mark + "optimizer.type"));  // adamw is the default
+  CHECK_FALSE(contains(html, mark + "train.clip_norm"));
 }
 
 TEST_CASE("text is escaped on a page", "[report]") {
