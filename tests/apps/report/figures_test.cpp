@@ -82,7 +82,7 @@ TEST_CASE("a profile has a point a depth, at the step that is asked for", "[repo
   std::vector<study::RunRecord> runs(16, flat_run(1));
   const ProbeValues values = {{"grad.blocks.10.w", 100}, {"grad.blocks.0.w", 1},
                               {"grad.blocks.2.w", NAN},  {"grad.blocks.0.wx", 7},
-                              {"grad.blocks.x.w", 7},    {"grad.blocks..w", 7}};
+                              {"grad.blocks.3.v.w", 7},  {"grad.blocks..w", 7}};
   runs[0].probes = {{0, {{"grad.blocks.0.w", 9}}}, {2, values}};
   runs[8].probes = {{2, {{"grad.blocks.0.w", 3}}}};
   const Drawing drawing = drawing_of(plan.figures[0], subject_with(plan, runs));
