@@ -134,7 +134,9 @@ Tensor Attention::heads_of(const Tensor& x, std::int64_t heads, Layer* norm,
   if (!norm) return reshape(x, split);
   if (config_.qk_norm->over == QkNormOver::width) return reshape(norm->forward(x, pass), split);
   const Tensor per_head = reshape(x, Shape{x.size(0), x.size(1) * heads, head_width_});
-  return reshape(norm->forward(per_head, pass), split);
+  Forward of_heads = pass;  // in which each head of a token counts as the token does
+  if (pass.mask.defined()) of_heads.mask = repeat_interleave(pass.mask, 1, heads);
+  return reshape(norm->forward(per_head, of_heads), split);
 }
 
 Tensor Attention::turned(const Tensor& x, std::int64_t start) const {
@@ -179,7 +181,9 @@ Attention::KeysAndValues Attention::read_memory(const Forward& pass) {
   }
   require(pass.memory.defined(),
           "attention: {} reads an encoded source; the pass has none (Forward::memory)", path());
-  const KeysAndValues all = read(pass.memory, 0, pass);
+  Forward reading = pass;
+  reading.mask = pass.source_mask;
+  const KeysAndValues all = read(pass.memory, 0, reading);
   if (pass.cache) pass.cache->kept[path()] = {all.k, all.v};
   return all;
 }

@@ -1,6 +1,6 @@
 #include "layers/batch_norm.h"
 
-#include "core/ops/masked_batch_norm.h"
+#include "core/ops/masked_norm.h"
 #include "core/ops/movement.h"
 #include "layers/channels.h"
 

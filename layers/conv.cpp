@@ -1,6 +1,8 @@
 #include "layers/conv.h"
 
 #include "core/ops/conv.h"
+#include "core/ops/movement.h"
+#include "layers/channels.h"
 
 namespace norma {
 namespace {
@@ -19,12 +21,21 @@ Signature convolved(const char* name, int axes, const Signature& in, const ConvC
   require(in.shape.rank() == axes + 1,
           "{}: expected samples of {} axes, channels first; got shape {}", name, axes + 1,
           in.shape);
-  require(in.shape[0] > 0, "{}: the input has no channels", name);
-  require(!c.in || *c.in == in.shape[0], "{}: `in` is {}; the input has {} channels", name,
-          c.in.value_or(0), in.shape[0]);
-  require(in.shape[0] % c.groups == 0 && c.out % c.groups == 0,
-          "{}: {} groups must divide the {} channels and `out` of {}", name, c.groups, in.shape[0],
+  const std::int64_t channels = channels_of(name, in);
+  require(channels > 0, "{}: the input has no channels", name);
+  require(!c.in || *c.in == channels, "{}: `in` is {}; the input has {} channels", name,
+          c.in.value_or(0), channels);
+  require(channels % c.groups == 0 && c.out % c.groups == 0,
+          "{}: {} groups must divide the {} channels and `out` of {}", name, c.groups, channels,
           c.out);
+  require(!in.features_last || axes == 1,
+          "{}: expected images, channels first; got sequences of features {}", name, in.shape);
+  if (in.features_last) {
+    return {.shape = Shape{convolved(name, in.shape[0], c), c.out},
+            .vocab = 0,
+            .source = {},
+            .features_last = true};
+  }
   Shape shape{c.out};
   for (int i = 1; i <= axes; ++i) shape.push_back(convolved(name, in.shape[i], c));
   return {.shape = shape};
@@ -57,8 +68,9 @@ LayerPtr Conv2dConfig::build(const Scope& scope, const Signature& input) const {
 Conv::Conv(const ConvConfig& config, int axes, const Scope& scope, const Signature& in)
     : Layer(scope, convolved(axes == 1 ? "conv1d" : "conv2d", axes, in, config)),
       config_(config),
-      axes_(axes) {
-  Shape shape{config.out, in.shape[0] / config.groups};
+      axes_(axes),
+      features_last_(in.features_last) {
+  Shape shape{config.out, channels_of(axes == 1 ? "conv1d" : "conv2d", in) / config.groups};
   for (int i = 0; i < axes; ++i) shape.push_back(config.kernel);
   const std::int64_t window = shape.numel(2, shape.rank());
   const std::int64_t fan_in = shape[1] * window, fan_out = config.out / config.groups * window;
@@ -72,14 +84,15 @@ Conv::Conv(const ConvConfig& config, int axes, const Scope& scope, const Signatu
 
 Tensor Conv::forward(const Tensor& x, const Forward&) {
   const ConvConfig& c = config_;
-  if (axes_ == 1) {
-    return conv1d(
+  if (axes_ == 2) {
+    return conv2d(
         x, weight_, bias_,
         {.stride = c.stride, .padding = c.padding, .dilation = c.dilation, .groups = c.groups});
   }
-  return conv2d(
-      x, weight_, bias_,
+  const Tensor y = conv1d(
+      features_last_ ? transpose(x) : x, weight_, bias_,
       {.stride = c.stride, .padding = c.padding, .dilation = c.dilation, .groups = c.groups});
+  return features_last_ ? transpose(y) : y;
 }
 
 }  // namespace norma

@@ -33,7 +33,8 @@ struct Conv2dConfig : ConvConfig {
 };
 
 // Cross-correlation with zero padding, as PyTorch's convolutions.
-// Shapes: x (N, C, L) or (N, C, H, W), weight (out, C / groups, kernel...), bias (out).
+// Shapes: x (N, C, L) or (N, C, H, W), weight (out, C / groups, kernel...), bias (out). Of
+// sequences of features x is (N, T, C), and conv1d runs over T.
 // Throws: if `groups` divides C or `out` not, or the kernel is larger than the padded input.
 class Conv final : public Layer {
  public:
@@ -43,6 +44,7 @@ class Conv final : public Layer {
  private:
   ConvConfig config_;
   int axes_;
+  bool features_last_;
   Tensor weight_, bias_;
 };
 

@@ -17,11 +17,11 @@ struct InstanceNormConfig : ChannelNormOptions {
 
 // y = weight * (x - mean) / sqrt(var + eps) + bias, mean and biased var over the space of a
 // channel. Shapes: x (N, C, L) or (N, C, H, W). Inside a transformer x is (B, T, C), and the
-// statistics are over T. Throws: without a spatial axis, and in training over one value.
+// statistics are over T, of the tokens that count (pass.mask).
+// Throws: without a spatial axis, and over one value.
 class InstanceNorm final : public ChannelNorm {
  public:
-  InstanceNorm(const InstanceNormConfig& config, const Scope& scope, const Signature& in)
-      : ChannelNorm("instance_norm", config, scope, in) {}
+  InstanceNorm(const InstanceNormConfig& config, const Scope& scope, const Signature& in);
   [[nodiscard]] Tensor forward(const Tensor& x, const Forward& pass) override;
 };
 

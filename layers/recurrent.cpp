@@ -35,15 +35,14 @@ RecurrentLayer::RecurrentLayer(const char* name, std::int64_t gates,
   weight_hh_ = parameter(scope, "weight_hh", Shape{all, hidden_}, matrix);
   bias_ih_ = parameter(scope, "bias_ih", Shape{all}, bias);
   bias_hh_ = parameter(scope, "bias_hh", Shape{all}, bias);
-  ih_norm_ = make_norm("ih_norm", all, options, scope);
-  hh_norm_ = make_norm("hh_norm", all, options, scope);
+  ih_norm_ = make_norm("ih_norm", Shape{in.shape[0], all}, options, scope);
+  hh_norm_ = make_norm("hh_norm", Shape{1, all}, options, scope);
 }
 
-LayerPtr RecurrentLayer::make_norm(const char* name, std::int64_t features,
+LayerPtr RecurrentLayer::make_norm(const char* name, const Shape& shape,
                                    const RecurrentOptions& options, const Scope& scope) {
   if (!options.norm) return nullptr;
-  Signature in{.shape = Shape{output().shape[0], features}};
-  in.features_last = true;
+  const Signature in{.shape = shape, .vocab = 0, .source = {}, .features_last = true};
   LayerPtr norm = options.norm->build(scope.child(name), in);
   child(name, *norm);
   return norm;
@@ -110,7 +109,7 @@ class Lstm final : public RecurrentLayer {
  public:
   Lstm(const LstmConfig& config, const Scope& scope, const Signature& in)
       : RecurrentLayer(LstmConfig::type, 4, config, scope, in),
-        cell_norm_(make_norm("cell_norm", config.hidden, config, scope)) {}
+        cell_norm_(make_norm("cell_norm", Shape{1, config.hidden}, config, scope)) {}
 
  private:
   State step(const Tensor& from_x, const Tensor& from_h, const State& before,

@@ -47,8 +47,8 @@ class RecurrentLayer : public Layer {
                  const Scope& scope, const Signature& in);
   [[nodiscard]] virtual State step(const Tensor& from_x, const Tensor& from_h, const State& before,
                                    const Forward& pass) const = 0;
-  // A norm over `features` of a step, where the options have one.
-  [[nodiscard]] LayerPtr make_norm(const char* name, std::int64_t features,
+  // A norm of values of that shape (steps, features), where the options have one.
+  [[nodiscard]] LayerPtr make_norm(const char* name, const Shape& shape,
                                    const RecurrentOptions& options, const Scope& scope);
   // The norm of a step's values (B, features); x itself without one.
   [[nodiscard]] static Tensor normed(Layer* norm, const Tensor& x, const Forward& pass);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/ops/arithmetic.h"
+#include "core/ops/cast.h"
 #include "core/ops/reduce.h"
 
 namespace norma {
@@ -25,8 +26,10 @@ ScaleNorm::ScaleNorm(const ScaleNormConfig& config, const Scope& scope, const Si
 }
 
 Tensor ScaleNorm::forward(const Tensor& x, const Forward&) {
-  const Tensor length = norm(x, {-1}, Keep::yes);
-  return x * (weight_ / maximum(length, Tensor::scalar(eps_, x.dtype())));
+  // A half type has neither the range for weight / eps nor the digits for a length.
+  const DType type = is_half(x.dtype()) ? DType::f32 : x.dtype();
+  const Tensor wide = to(x, type), length = norm(wide, {-1}, Keep::yes);
+  return to(wide * (to(weight_, type) / maximum(length, Tensor::scalar(eps_, type))), x.dtype());
 }
 
 }  // namespace norma

@@ -85,7 +85,7 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
             name_of(t->dtype()));
   }
   if (stats.kept()) check_running_statistics("batch_norm", stats, s.channels, type);
-  require(a.given || s.count() != 1,
+  require(!options.training || s.count() != 1,
           "batch_norm: expected more than one value a channel to take statistics of; got x {}; use "
           "larger batches, or drop the last one",
           x.shape());

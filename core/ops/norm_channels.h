@@ -22,8 +22,8 @@ struct BatchNormOptions {
 // Shapes: x (N, C), (N, C, L) or (N, C, H, W); weight and bias (C) or undefined; stats (C), of x's
 // type, or f32 if that is a half type.
 // Numerics: as norm_rows. Saves: x, weight, bias, mean and reciprocal deviation of each channel.
-// Throws: if a shape does not fit; if the batch's own statistics would be over one value a channel
-// (before `stats` are touched).
+// Throws: if a shape does not fit; in training over one value a channel (before `stats` are
+// touched). In evaluation, where none are kept, one value becomes bias.
 // Source: Ioffe, Szegedy 2015, arXiv 1502.03167.
 [[nodiscard]] Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
                                 BatchNormOptions options, RunningStatistics stats = {});

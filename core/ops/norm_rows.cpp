@@ -223,7 +223,7 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
   if (stats.kept() && !options.training) {
     return batch_norm(x, weight, bias, {.eps = options.eps, .training = false}, stats);
   }
-  require(space != 1,
+  require(!options.training || space != 1,
           "instance_norm: expected more than one value a channel to take statistics of; got x {}",
           x.shape());
   NormRowsOptions o;

@@ -93,7 +93,8 @@ struct GroupNormOptions {
 // Shapes: x (N, C, L) or (N, C, H, W), weight and bias (C) or undefined.
 // Where `stats` are kept, training moves them towards the mean over N of each channel's mean and
 // unbiased variance, and evaluation uses them in the place of the sample's own.
-// Throws: without a spatial axis, and where a channel's own statistics are over one value.
+// Throws: without a spatial axis, and in training where a channel's own statistics are over one
+// value. In evaluation, where none are kept, one value becomes bias.
 // Source: Ulyanov, Vedaldi, Lempitsky 2016, arXiv 1607.08022.
 struct InstanceNormOptions {
   double eps = 1e-5;

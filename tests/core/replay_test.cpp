@@ -7,7 +7,7 @@
 #include "core/ops/arithmetic.h"
 #include "core/ops/cast.h"
 #include "core/ops/linear.h"
-#include "core/ops/masked_batch_norm.h"
+#include "core/ops/masked_norm.h"
 #include "core/ops/math.h"
 #include "core/ops/norm_channels.h"
 #include "core/ops/reduce.h"

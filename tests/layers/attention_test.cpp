@@ -393,4 +393,34 @@ TEST_CASE("a cache keeps the keys and values of a source, which is read once") {
   CHECK(same_bits(layer.forward(x, pass), first));
 }
 
+TEST_CASE("masks: norms of queries and keys over other tokens do not see padding") {
+  for (const QkNormOver over : {QkNormOver::head, QkNormOver::width}) {
+    for (const NormConfig& norm :
+         {NormConfig(BatchNormConfig{}), NormConfig(InstanceNormConfig{})}) {
+      AttentionConfig config;
+      config.heads = 2;
+      config.qk_norm = QkNormConfig{.norm = norm, .over = over};
+      Attention layer(config, kScope, sequence(4, 6));
+      const Tensor x = wave({2, 4, 6}, 1);
+      Tensor other = x.clone();
+      for (int i = 12; i < 24; ++i) other.mutable_data<double>()[i] = 7 + i;
+      Forward pass;
+      pass.mask = Tensor::from({2, 4}, {1, 1, 0, 0, 1, 1, 1, 1}, DType::u8);
+      const auto tokens = [](const Tensor& y) { return slice(slice(y, 0, 0, 1), 1, 0, 2); };
+      CHECK(same_bits(tokens(layer.forward(x, pass)), tokens(layer.forward(other, pass))));
+      CHECK_FALSE(same_bits(tokens(layer(x)), tokens(layer(other))));
+
+      Attention cross(config, kScope, sequence(3, 6), {.memory = Shape{4, 6}});
+      const Tensor queries = wave({2, 3, 6}, 2);
+      Forward reading;
+      reading.source_mask = pass.mask;
+      const auto answer = [&](const Tensor& memory) {
+        reading.memory = memory;
+        return cross.forward(queries, reading);
+      };
+      CHECK(same_bits(answer(x), answer(other)));
+    }
+  }
+}
+
 }  // namespace norma::test

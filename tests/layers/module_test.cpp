@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "core/ops/movement.h"
 #include "layers/layers.h"
 #include "tests/support/op_case.h"
 
@@ -138,6 +139,24 @@ TEST_CASE("equal layers start differently, and the same seed repeats", "[module]
   CHECK_FALSE(same_bits(weight(*a, "0.weight"), weight(*a, "1.weight")));
   CHECK(same_bits(weight(*a, "0.weight"), weight(*b, "0.weight")));
   CHECK_FALSE(same_bits(weight(*a, "0.weight"), weight(*c, "0.weight")));
+}
+
+TEST_CASE("conv1d runs over the tokens of a sequence of features", "[module]") {
+  Conv1dConfig config;
+  config.out = 5;
+  config.kernel = 3;
+  config.padding = 1;
+  config.stride = 2;
+  const Scope scope(0, TorchInit{}, DType::f64);
+  const Signature features{.shape = Shape{8, 4}, .vocab = 0, .source = {}, .features_last = true};
+  const LayerPtr over_tokens = config.build(scope, features);
+  const LayerPtr channels_first = config.build(scope, {.shape = Shape{4, 8}});
+  CHECK(over_tokens->output().shape == Shape{4, 5});
+  CHECK(over_tokens->output().features_last);
+  CHECK(channels_first->output().shape == Shape{5, 4});
+  const Tensor x = random_tensor(Shape{2, 8, 4}, 1);
+  CHECK(same_bits((*over_tokens)(x), transpose((*channels_first)(transpose(x)))));
+  NORMA_CHECK_ERROR(config.build(scope, {.shape = Shape{4}}), "channels first");
 }
 
 TEST_CASE("a layer that does not fit names its place", "[module]") {

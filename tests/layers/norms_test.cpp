@@ -170,6 +170,79 @@ TEST_CASE("statistics in the type of the input: every step rounds", "[norms]") {
   CHECK(grad(sum(gain * gain * gain), {x})[0].to_vector().size() == kSize);
 }
 
+TEST_CASE("InstanceNorm of a padded sequence is InstanceNorm of its tokens", "[norms]") {
+  InstanceNormConfig config;
+  config.affine = config.track = true;
+  const Signature in{.shape = Shape{4, 3}, .vocab = 0, .source = {}, .features_last = true};
+  const LayerPtr padded = config.build(kScope, in), alone = config.build(kScope, in);
+  const Tensor x = random_tensor(Shape{2, 4, 3}, 5, DType::f64, 1, 3);
+  Forward pass;
+  pass.mask = Tensor::from(Shape{2, 4}, {1, 1, 0, 0, 1, 1, 1, 0}, DType::u8);
+  const auto first = [&](std::int64_t tokens) { return slice(slice(x, 0, 0, 1), 1, 0, tokens); };
+  const Tensor y = padded->forward(x, pass);
+  CHECK(compare(slice(slice(y, 0, 0, 1), 1, 0, 2), (*alone)(first(2)), 1e-13) == "");
+  // Running statistics: each sample's mean and unbiased variance over its tokens, then the mean.
+  const auto values = x.to_vector();
+  for (std::size_t c = 0; c < 3; ++c) {
+    double mean = 0, var = 0;
+    for (const std::vector<std::size_t>& tokens :
+         {std::vector<std::size_t>{0, 1}, std::vector<std::size_t>{4, 5, 6}}) {
+      double own = 0, squares = 0;
+      for (std::size_t t : tokens) own += values[3 * t + c] / static_cast<double>(tokens.size());
+      for (std::size_t t : tokens) squares += std::pow(values[3 * t + c] - own, 2);
+      mean += own / 2;
+      var += squares / static_cast<double>(tokens.size() - 1) / 2;
+    }
+    const auto buffers = padded->named_buffers();
+    CHECK(find_tensor(buffers, "running_mean")->tensor.to_vector()[c] == Approx(0.1 * mean));
+    CHECK(find_tensor(buffers, "running_var")->tensor.to_vector()[c] == Approx(0.9 + 0.1 * var));
+  }
+  // Padding is not seen, equal tokens give exactly the bias, and channels may come first.
+  Tensor other = x.clone();
+  for (int i = 6; i < 12; ++i) other.mutable_data<double>()[i] = 1e6;
+  const auto head = [](const Tensor& t) { return slice(slice(t, 0, 0, 1), 1, 0, 2); };
+  CHECK(same_bits(head(padded->forward(other, pass)), head(y)));
+  CHECK_FALSE(same_bits(head((*padded)(other)), head((*padded)(x))));
+  for (double v : padded->forward(Tensor::full(x.shape(), 1234, DType::f64), pass).to_vector()) {
+    CHECK(v == 0);
+  }
+  const LayerPtr images = config.build(kScope, {.shape = Shape{3, 4}});
+  CHECK(same_bits(transpose(images->forward(transpose(x), pass)), y));
+  const auto f = [&](const std::vector<Tensor>& at) { return padded->forward(at[0], pass); };
+  CHECK(check_gradient(f, {x}) == "");
+  CHECK(check_second_gradient(f, {x}) == "");
+  pass.mask = Tensor::from(Shape{2, 4}, {0, 0, 0, 0, 1, 0, 0, 0}, DType::u8);
+  NORMA_CHECK_ERROR(padded->forward(x, pass), "more than one token that counts");
+}
+
+TEST_CASE("one value a channel is refused in training, and becomes the bias in evaluation",
+          "[norms]") {
+  NORMA_CHECK_ERROR(InstanceNormConfig{}.build(kScope, {.shape = Shape{4}}), "channels and space");
+  NORMA_CHECK_ERROR(InstanceNormConfig{}.build(kScope, {.shape = Shape{3, 1, 1}}),
+                    "more than one value a channel");
+  const Signature in{.shape = Shape{4, 3}, .vocab = 0, .source = {}, .features_last = true};
+  InstanceNormConfig instance;
+  BatchNormConfig batch;
+  batch.track = false;
+  for (const LayerPtr& norm : {instance.build(kScope, in), batch.build(kScope, in)}) {
+    const Tensor one = random_tensor(Shape{1, 1, 3}, 5);
+    NORMA_CHECK_ERROR((*norm)(one), "more than one value a channel");
+    norm->eval();
+    for (double v : (*norm)(one).to_vector()) CHECK(v == 0);
+  }
+}
+
+TEST_CASE("ScaleNorm of zeros is zero in half types, too", "[norms]") {
+  for (DType type : {DType::bf16, DType::f16}) {
+    const Scope scope(0, TorchInit{}, type);
+    const LayerPtr norm = ScaleNormConfig{}.build(scope, {.shape = Shape{16}});
+    for (double v : (*norm)(Tensor::zeros(Shape{2, 16}, type)).to_vector()) CHECK(v == 0);
+    // Shorter than eps, and a square sum beyond the range of f16.
+    const Tensor y = (*norm)(Tensor::full(Shape{1, 16}, 300, type));
+    for (double v : y.to_vector()) CHECK(v == 1);
+  }
+}
+
 TEST_CASE("the output of ScaleNorm has the learned length, and zero stays zero", "[norms]") {
   const LayerPtr norm = ScaleNormConfig{}.build(kScope, {.shape = Shape{16}});
   const Tensor y = (*norm)(random_tensor(Shape{5, 16}, 4, DType::f64, 1, 3));

@@ -174,6 +174,22 @@ TEST_CASE("recurrent layers: the state goes on from a cache, to the bit", "[recu
   });
 }
 
+TEST_CASE("recurrent layers: with batch_norm, steps in which no sequence goes on", "[recurrent]") {
+  for_both({.hidden = 4, .norm = NormConfig(BatchNormConfig{})}, [](const auto& config) {
+    const LayerPtr layer = config.build(kScope, sequence(4, 3));
+    const LayerPtr shorter = config.build(kScope, sequence(4, 3));
+    const Tensor x = random_tensor({2, 4, 3}, 2);
+    Forward pass;
+    pass.mask = Tensor::from({2, 4}, {1, 1, 0, 0, 1, 1, 0, 0}, DType::u8);
+    const Tensor y = layer->forward(x, pass), z = (*shorter)(slice(x, 1, 0, 2));
+    CHECK(compare(slice(y, 1, 0, 2), z, 1e-12) == "");
+    CHECK(same_bits(slice(y, 1, 3, 4), slice(y, 1, 1, 2)));
+    for (const NamedTensor& b : layer->named_buffers()) {
+      CHECK(compare(b.tensor, find_tensor(shorter->named_buffers(), b.name)->tensor, 1e-12) == "");
+    }
+  });
+}
+
 TEST_CASE("recurrent layers: what does not fit", "[recurrent]") {
   LstmConfig config;
   config.hidden = 2;
@@ -181,6 +197,10 @@ TEST_CASE("recurrent layers: what does not fit", "[recurrent]") {
                     "lstm: expected sequences (T, C); got samples of shape (4)");
   NORMA_CHECK_ERROR((*config.build(kScope, sequence(4, 3)))(Tensor::zeros({1, 0, 3}, DType::f64)),
                     "lstm: expected sequences (B, T, C) of at least one step; got (1, 0, 3)");
+  LstmConfig over_time = config;  // of which a step has one value
+  over_time.norm = InstanceNormConfig{};
+  NORMA_CHECK_ERROR(over_time.build(kScope, sequence(4, 3)),
+                    "instance_norm: expected more than one value a channel");
   GruConfig gru;
   gru.hidden = 2;
   NORMA_CHECK_ERROR(gru.build(kScope, {.shape = Shape{4}, .vocab = 3}), "gru: expected numbers");
