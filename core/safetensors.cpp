@@ -309,7 +309,9 @@ LoadReport load_safetensors(const SafetensorsFile& file, std::span<const NamedTe
     } else if (!(entry->shape == target.shape())) {
       unfit.push_back(fmt::format("{}: expected shape {}; got {}", name, target.shape().to_string(),
                                   entry->shape.to_string()));
-    } else if (entry->dtype != target.dtype() && !(options.convert && entry->dtype)) {
+    } else if (entry->dtype != target.dtype() &&
+               !(options.convert && entry->dtype &&
+                 is_floating(*entry->dtype) == is_floating(target.dtype()))) {
       unfit.push_back(fmt::format("{}: expected {}; got {}", name, file_type_name(target.dtype()),
                                   entry->dtype_name));
     }

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdlib>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include "core/error.h"
@@ -196,8 +197,14 @@ void Storage::destroy(Storage* storage) {
     p.stats.live_bytes -= storage->capacity_;
     --p.stats.live_storages;
     if (!kAddressSanitizer) {
-      p.free[static_cast<std::size_t>(size_class(storage->bytes_).index)].push_back(storage->data_);
-      p.stats.cached_bytes += storage->capacity_;
+      try {
+        p.free[static_cast<std::size_t>(size_class(storage->bytes_).index)].push_back(
+            storage->data_);
+        p.stats.cached_bytes += storage->capacity_;
+      } catch (const std::bad_alloc&) {
+        // Memory is short, and an error on its way: the block is given up rather than the program.
+        (void)to_system(storage->data_, storage->capacity_);
+      }
     } else {
       std::free(storage->data_);
     }

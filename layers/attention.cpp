@@ -1,5 +1,6 @@
 #include "layers/attention.h"
 
+#include "core/config/sizes.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/cast.h"
 #include "core/ops/movement.h"
@@ -16,18 +17,17 @@ config::Fields QkNormConfig::fields() {
 config::Fields AttentionConfig::fields() {
   using namespace config;
   using C = AttentionConfig;
-  return {
-      field("heads", &C::heads, "Heads of the queries.", at_least(1)),
-      field("kv_heads", &C::kv_heads, "Key-value heads; null: as many as heads.", at_least(1)),
-      field("head_width", &C::head_width, "Features of a head; null: width / heads.", at_least(1)),
-      field("causal", &C::causal, "A query sees keys up to its own position."),
-      field("bias", &C::bias, "Biases in q, k, v and out."),
-      field("qk_norm", &C::qk_norm, "A norm on queries and keys."),
-      field("position", &C::position, "rope, alibi, relative or none."),
-      field("window", &C::window, "Only keys at a distance below w are seen.", between(1, 1e9)),
-      field("softcap", &C::softcap, "Logits become c tanh(z / c).", above(0)),
-      field("scale", &C::scale, "Factor on q k^T; null: 1 / sqrt(head width)."),
-      field("dropout", &C::dropout, "Dropout on the weights.", at_least(0), at_most(1))};
+  return {field("heads", &C::heads, "Heads of the queries.", a_size()),
+          field("kv_heads", &C::kv_heads, "Key-value heads; null: as many as heads.", a_size()),
+          field("head_width", &C::head_width, "Features of a head; null: width / heads.", a_size()),
+          field("causal", &C::causal, "A query sees keys up to its own position."),
+          field("bias", &C::bias, "Biases in q, k, v and out."),
+          field("qk_norm", &C::qk_norm, "A norm on queries and keys."),
+          field("position", &C::position, "rope, alibi, relative or none."),
+          field("window", &C::window, "Only keys at a distance below w are seen.", between(1, 1e9)),
+          field("softcap", &C::softcap, "Logits become c tanh(z / c).", above(0)),
+          field("scale", &C::scale, "Factor on q k^T; null: 1 / sqrt(head width)."),
+          field("dropout", &C::dropout, "Dropout on the weights.", at_least(0), at_most(1))};
 }
 
 LayerPtr AttentionConfig::build(const Scope& scope, const Signature& in) const {

@@ -1,5 +1,6 @@
 #include "layers/conv.h"
 
+#include "core/config/sizes.h"
 #include "core/ops/conv.h"
 #include "core/ops/movement.h"
 #include "layers/channels.h"
@@ -46,15 +47,14 @@ Signature convolved(const char* name, int axes, const Signature& in, const ConvC
 config::Fields ConvConfig::fields() {
   using namespace config;
   using C = ConvConfig;
-  return {
-      field("out", &C::out, "Channels of the result.", at_least(1), required()),
-      field("kernel", &C::kernel, "Size of the kernel along each axis.", at_least(1), required()),
-      field("stride", &C::stride, "Step of the kernel.", at_least(1)),
-      field("padding", &C::padding, "Zeros around the input.", at_least(0)),
-      field("dilation", &C::dilation, "Distance between the kernel's cells.", at_least(1)),
-      field("groups", &C::groups, "Groups of channels that do not mix.", at_least(1)),
-      field("bias", &C::bias, "Add a bias a channel."),
-      field("in", &C::in, "Channels of the input; checked if given.", at_least(1))};
+  return {field("out", &C::out, "Channels of the result.", a_size(), required()),
+          field("kernel", &C::kernel, "Size of the kernel along each axis.", a_size(), required()),
+          field("stride", &C::stride, "Step of the kernel.", a_size()),
+          field("padding", &C::padding, "Zeros around the input.", between(0, 1e6)),
+          field("dilation", &C::dilation, "Distance between the kernel's cells.", a_size()),
+          field("groups", &C::groups, "Groups of channels that do not mix.", a_size()),
+          field("bias", &C::bias, "Add a bias a channel."),
+          field("in", &C::in, "Channels of the input; checked if given.", a_size())};
 }
 
 LayerPtr Conv1dConfig::build(const Scope& scope, const Signature& input) const {

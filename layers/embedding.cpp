@@ -1,5 +1,6 @@
 #include "layers/embedding.h"
 
+#include "core/config/sizes.h"
 #include "core/ops/indexing.h"
 
 namespace norma {
@@ -15,9 +16,9 @@ Signature with_features(const Shape& in, std::int64_t out) {
 
 config::Fields EmbeddingConfig::fields() {
   using namespace config;
-  return {field("out", &EmbeddingConfig::out, "Features of a row.", at_least(1), required()),
+  return {field("out", &EmbeddingConfig::out, "Features of a row.", a_size(), required()),
           field("vocab", &EmbeddingConfig::vocab,
-                "Number of ids; checked against the data if given.", at_least(1))};
+                "Number of ids; checked against the data if given.", a_size())};
 }
 
 LayerPtr EmbeddingConfig::build(const Scope& scope, const Signature& in) const {

@@ -1,5 +1,6 @@
 #include "layers/group_norm.h"
 
+#include "core/config/sizes.h"
 #include "core/ops/movement.h"
 #include "core/ops/norm_rows.h"
 #include "layers/channels.h"
@@ -9,8 +10,7 @@ namespace norma {
 config::Fields GroupNormConfig::fields() {
   using namespace config;
   return {
-      field("groups", &GroupNormConfig::groups, "Groups of channels; must divide them.",
-            at_least(1)),
+      field("groups", &GroupNormConfig::groups, "Groups of channels; must divide them.", a_size()),
       field("eps", &GroupNormConfig::eps, "Added to the variance, inside the root.", at_least(0)),
       field("affine", &GroupNormConfig::affine, "Learn a gain and a bias a channel.")};
 }

@@ -1,5 +1,6 @@
 #include "layers/layer_norm.h"
 
+#include "core/config/sizes.h"
 #include "core/ops/norm_rows.h"
 
 namespace norma {
@@ -11,7 +12,7 @@ config::Fields LayerNormConfig::fields() {
       field("affine", &LayerNormConfig::affine, "Learn a gain (and a bias)."),
       field("bias", &LayerNormConfig::bias, "Learn a bias where `affine`."),
       field("shape", &LayerNormConfig::shape,
-            "The last axes that are normalised together; empty: the last one.", at_least(1)),
+            "The last axes that are normalised together; empty: the last one.", a_size()),
       field("statistics", &LayerNormConfig::statistics, kStatisticsDoc)};
 }
 

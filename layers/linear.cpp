@@ -1,5 +1,7 @@
 #include "layers/linear.h"
 
+#include "core/config/sizes.h"
+
 namespace norma {
 namespace {
 
@@ -13,9 +15,9 @@ Signature with_last(const Shape& in, std::int64_t out, bool features_last) {
 
 config::Fields LinearConfig::fields() {
   using namespace config;
-  return {field("out", &LinearConfig::out, "Features of the result.", at_least(1), required()),
+  return {field("out", &LinearConfig::out, "Features of the result.", a_size(), required()),
           field("bias", &LinearConfig::bias, "Add a bias."),
-          field("in", &LinearConfig::in, "Features of the input; checked if given.", at_least(1))};
+          field("in", &LinearConfig::in, "Features of the input; checked if given.", a_size())};
 }
 
 LayerPtr LinearConfig::build(const Scope& scope, const Signature& input) const {

@@ -23,6 +23,16 @@ config::Fields HuberConfig::fields() {
       field("delta", &HuberConfig::delta, "Where the square turns into a line.", config::above(0))};
 }
 
+namespace {
+
+void require_probabilities(const Tensor& target) {
+  for (const double t : target.to_vector()) {
+    require(t >= 0 && t <= 1, "bce: expected targets in [0, 1], as probabilities; got {}", t);
+  }
+}
+
+}  // namespace
+
 std::int64_t LossConfig::count(const Shape& x, const Tensor& target) const {
   const auto* cross_entropy = get_if<CrossEntropyConfig>();
   if (!cross_entropy) return x.numel();
@@ -39,6 +49,7 @@ LossConfig::Operands LossConfig::operands(const Tensor& x, const Tensor& target)
 
 Tensor LossConfig::apply(const Tensor& x, const Tensor& target) const {
   const auto [outputs, targets] = operands(x, target);
+  if (get_if<BceConfig>()) require_probabilities(targets);
   return visit([&](const auto& loss) { return loss.apply(outputs, targets); });
 }
 

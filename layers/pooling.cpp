@@ -1,5 +1,6 @@
 #include "layers/pooling.h"
 
+#include "core/config/sizes.h"
 #include "core/ops/movement.h"
 #include "core/ops/pool.h"
 
@@ -71,11 +72,10 @@ class Flatten final : public Layer {
 
 config::Fields PoolConfig::fields() {
   using namespace config;
-  return {
-      field("kernel", &PoolConfig::kernel, "Height and width of the window.", at_least(1)),
-      field("stride", &PoolConfig::stride, "Step of the window; null: the kernel.", at_least(1)),
-      field("padding", &PoolConfig::padding, "Cells around the image, at most kernel / 2.",
-            at_least(0))};
+  return {field("kernel", &PoolConfig::kernel, "Height and width of the window.", a_size()),
+          field("stride", &PoolConfig::stride, "Step of the window; null: the kernel.", a_size()),
+          field("padding", &PoolConfig::padding, "Cells around the image, at most kernel / 2.",
+                between(0, kLargestSize))};
 }
 
 LayerPtr MaxPool2dConfig::build(const Scope& scope, const Signature& in) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/config/sizes.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/linear.h"
 #include "core/ops/movement.h"
@@ -12,7 +13,7 @@ namespace norma {
 config::Fields RecurrentOptions::fields() {
   using namespace config;
   return {
-      field("hidden", &RecurrentOptions::hidden, "Features of the state.", at_least(1), required()),
+      field("hidden", &RecurrentOptions::hidden, "Features of the state.", a_size(), required()),
       field("norm", &RecurrentOptions::norm, "A norm inside the cell; null: none.")};
 }
 

@@ -1,5 +1,6 @@
 #include "models/recurrent.h"
 
+#include "core/config/sizes.h"
 #include "core/ops/linear.h"
 #include "models/sequence.h"
 
@@ -8,19 +9,19 @@ namespace norma {
 config::Fields RecurrentConfig::fields() {
   using namespace config;
   using C = RecurrentConfig;
-  return {field("cell", &C::cell, "What reads the sequence."),
-          field("layers", &C::layers, "Cells one behind the other.", at_least(1)),
-          field("hidden", &C::hidden, "Features of a cell's state.", at_least(1), required()),
-          field("width", &C::width, "Features of an embedding; null: hidden.", at_least(1)),
-          field("norm", &C::norm, "A norm inside the cells; null: none."),
-          field("dropout", &C::dropout, "Dropout on the embeddings and behind each cell.",
-                at_least(0), at_most(1)),
-          field("tied", &C::tied, "The head is the transposed table of tokens."),
-          field("init", &C::init, "How parameters start."),
-          field("vocab", &C::vocab, "Number of token ids; checked against the data if given.",
-                at_least(1)),
-          field("context", &C::context, "Longest sequence of the data; checked if given.",
-                at_least(1))};
+  return {
+      field("cell", &C::cell, "What reads the sequence."),
+      field("layers", &C::layers, "Cells one behind the other.", between(1, 1e4)),
+      field("hidden", &C::hidden, "Features of a cell's state.", a_size(), required()),
+      field("width", &C::width, "Features of an embedding; null: hidden.", a_size()),
+      field("norm", &C::norm, "A norm inside the cells; null: none."),
+      field("dropout", &C::dropout, "Dropout on the embeddings and behind each cell.", at_least(0),
+            at_most(1)),
+      field("tied", &C::tied, "The head is the transposed table of tokens."),
+      field("init", &C::init, "How parameters start."),
+      field("vocab", &C::vocab, "Number of token ids; checked against the data if given.",
+            a_size()),
+      field("context", &C::context, "Longest sequence of the data; checked if given.", a_size())};
 }
 
 void RecurrentConfig::check(config::Problems& problems, const std::string& path) const {

@@ -1,5 +1,7 @@
 #include "models/transformer_config.h"
 
+#include "core/config/sizes.h"
+
 #include <algorithm>
 
 namespace norma {
@@ -12,17 +14,17 @@ config::Fields TransformerConfig::fields() {
             "decoder: causal; encoder: every token sees all; encoder_decoder: a decoder that also "
             "reads an encoded source."),
       field("layers", &C::layers, "Number of blocks (in an encoder_decoder, of each side).",
-            at_least(0)),
+            between(0, 1e4)),
       field("encoder_layers", &C::encoder_layers, "Blocks of the encoder; null: `layers`.",
-            at_least(0)),
+            between(0, 1e4)),
       field("decoder_layers", &C::decoder_layers, "Blocks of the decoder; null: `layers`.",
-            at_least(0)),
-      field("width", &C::width, "Features of the residual stream.", at_least(1), required()),
-      field("heads", &C::heads, "Heads of attention.", at_least(1)),
+            between(0, 1e4)),
+      field("width", &C::width, "Features of the residual stream.", a_size(), required()),
+      field("heads", &C::heads, "Heads of attention.", a_size()),
       field("kv_heads", &C::kv_heads,
-            "Key-value heads (grouped attention); null: as many as heads.", at_least(1)),
-      field("head_width", &C::head_width, "Features of a head; null: width / heads.", at_least(1)),
-      field("hidden", &C::hidden, "Features inside the feed-forward; null: 4 width.", at_least(1)),
+            "Key-value heads (grouped attention); null: as many as heads.", a_size()),
+      field("head_width", &C::head_width, "Features of a head; null: width / heads.", a_size()),
+      field("hidden", &C::hidden, "Features inside the feed-forward; null: 4 width.", a_size()),
       field("activation", &C::activation,
             "Activation of the feed-forward; gated ones have a gate."),
       field("norm", &C::norm, "The norm, in all places; or a list with one a block."),
@@ -50,8 +52,8 @@ config::Fields TransformerConfig::fields() {
       field("init", &C::init,
             "How parameters start; null: xavier_normal in deepnorm, gpt2 where tied, else torch."),
       field("vocab", &C::vocab, "Number of token ids; checked against the data if given.",
-            at_least(1)),
-      field("context", &C::context, "Longest sequence; null: the data's.", at_least(1))};
+            a_size()),
+      field("context", &C::context, "Longest sequence; null: the data's.", a_size())};
 }
 
 namespace {
@@ -59,7 +61,8 @@ namespace {
 // One a block, or one for all.
 template <class T>
 const T& pick(const PerBlock<T>& value, std::size_t index) {
-  if (const auto* list = std::get_if<1>(&value)) return list->at(index);
+  // A side without blocks takes the last one, for its final norm.
+  if (const auto* list = std::get_if<1>(&value)) return (*list)[std::min(index, list->size() - 1)];
   return std::get<0>(value);
 }
 
@@ -102,6 +105,9 @@ void TransformerConfig::check(config::Problems& problems, const std::string& pat
   }
   if (problems.size() > before) return;  // what follows counts the blocks
   check_length(problems, at("norm"), norm, all_blocks());
+  if (norm.index() == 1 && all_blocks() == 0) {
+    problems.add(at("norm"), "expected one norm, since there are no blocks; got a list");
+  }
   check_length(problems, at("placement"), placement, all_blocks());
   if (window) check_length(problems, at("window"), *window, all_blocks());
   if (problems.size() > before) return;

@@ -1,19 +1,10 @@
 #include "optim/groups.h"
 
 #include "core/error.h"
+#include "optim/globs.h"
 
 namespace norma {
 namespace {
-
-std::string names_of(const FlatParameters& parameters) {
-  constexpr std::int64_t kShown = 8;
-  std::string text;
-  for (std::int64_t i = 0; i < std::min(parameters.count(), kShown); ++i) {
-    text += fmt::format("{}{}", i ? ", " : "", parameters.name(i));
-  }
-  if (parameters.count() > kShown) text += ", ...";
-  return text;
-}
 
 // One flag a parameter: true iff it does not decay.
 std::vector<bool> without_decay(const OptimizerOptions& config, const FlatParameters& parameters) {
@@ -25,13 +16,10 @@ std::vector<bool> without_decay(const OptimizerOptions& config, const FlatParame
     return none;
   }
   for (const std::string& glob : *config.no_decay) {
-    bool found = false;
+    require_match("optimizer.no_decay", glob, parameters);
     for (std::int64_t i = 0; i < parameters.count(); ++i) {
-      if (!matches_glob(parameters.name(i), glob)) continue;
-      none[static_cast<std::size_t>(i)] = found = true;
+      if (matches_glob(parameters.name(i), glob)) none[static_cast<std::size_t>(i)] = true;
     }
-    require(found, "optimizer.no_decay: '{}' matches no parameter; the names are {}", glob,
-            names_of(parameters));
   }
   return none;
 }
@@ -75,10 +63,10 @@ std::vector<ParameterSetting> assign_groups(const OptimizerOptions& config,
   }
   for (std::size_t k = 0; k < config.groups.size(); ++k) {
     const GroupConfig& group = config.groups[k];
-    bool matched = false, taken = false, decays = false;
+    bool taken = false, decays = false;
+    require_match(fmt::format("optimizer.groups.{}", k), group.match, parameters);
     for (std::size_t i = 0; i < settings.size(); ++i) {
       if (!matches_glob(parameters.name(static_cast<std::int64_t>(i)), group.match)) continue;
-      matched = true;
       if (settings[i].group >= 0) continue;
       taken = true;
       decays = decays || !none[i];
@@ -88,8 +76,6 @@ std::vector<ParameterSetting> assign_groups(const OptimizerOptions& config,
       settings[i].own_decay = group.weight_decay.has_value();
       if (group.weight_decay && !none[i]) settings[i].weight_decay = *group.weight_decay;
     }
-    require(matched, "optimizer.groups.{}: '{}' matches no parameter; the names are {}", k,
-            group.match, names_of(parameters));
     require(taken,
             "optimizer.groups.{}: all that '{}' matches belongs to earlier groups; put it "
             "before them",

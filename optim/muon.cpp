@@ -8,6 +8,7 @@
 #include "core/kernels/pointwise.h"
 #include "core/parallel.h"
 #include "optim/adam.h"
+#include "optim/globs.h"
 
 namespace norma {
 namespace {
@@ -91,6 +92,13 @@ class Muon final : public Optimizer {
         second_(parameters().make_buffer()) {
     rest_.betas = config.rest.betas;
     rest_.eps = config.rest.eps;
+    const std::vector<std::string> usual = MuonConfig{}.not_hidden;
+    for (const std::string& glob : config.not_hidden) {
+      // The usual names need not occur; one that was given should.
+      if (std::find(usual.begin(), usual.end(), glob) == usual.end()) {
+        require_match("optimizer.not_hidden", glob, parameters());
+      }
+    }
     for (std::int64_t i = 0; i < parameters().count(); ++i) {
       const std::string& name = parameters().name(i);
       const bool excluded =

@@ -64,7 +64,8 @@ Action generate_verb(Options& options) {
               {.show_default = true, .low = 0.0, .high = 1e6});
   options.add("--top-k", arguments->options.top_k, "Only the K likeliest tokens (0: all)",
               {.show_default = true, .low = 0, .high = 1'000'000'000});
-  options.add("--seed", arguments->options.seed, "Seed of the draws", {.show_default = true});
+  options.add("--seed", arguments->options.seed, "Seed of the draws",
+              {.show_default = true, .low = 0, .high = 1e18});
   return [arguments] { return generate_text(*arguments); };
 }
 

@@ -17,6 +17,9 @@ class Reader {
  public:
   Reader(std::string_view text, const std::string& source) : text_(text), source_(source) {
     if (text_.starts_with("\xef\xbb\xbf")) at_ = 3;  // a byte order mark
+    require(text_.find('\0') == text_.npos,
+            "{}: holds a byte 0, so it is no text in UTF-8; if it is UTF-16 or packed, convert it",
+            source_);
   }
 
   std::vector<CsvRow> rows() {
@@ -26,8 +29,9 @@ class Reader {
       do {
         row.fields.push_back(field());
       } while (take(','));
-      take('\r');
-      require(at_ == text_.size() || take('\n'),
+      // Lines end with CR LF, LF, or CR.
+      const bool carriage = take('\r'), feed = take('\n');
+      require(at_ == text_.size() || carriage || feed,
               "{}: line {}: expected a comma or the end of the line behind the quoted field {}",
               source_, line_, row.fields.size());
       ++line_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <unordered_map>
 
 #include "apps/data/text_file.h"
 
@@ -90,9 +92,15 @@ double number_at(const Table& table, std::size_t row, std::size_t column,
   };
   double value = 0;
   require(!text.empty(), "{}: the value is missing; fill it in, or leave the line out", where());
-  require(read_number(text, value) && std::isfinite(value), "{}: expected a number; got \"{}\"{}",
-          where(), text,
-          row == 0 && !table.has_header ? "; if the line holds names, give header: true" : "");
+  require(
+      read_number(text, value) && std::isfinite(value), "{}: expected a number; got \"{}\"; {}",
+      where(), text,
+      row == 0 && !table.has_header
+          ? "if the line holds names, give header: true"
+          : "words are no features: leave the column out, or write one of 0 and 1 for each word");
+  require(std::abs(value) <= std::numeric_limits<float>::max(),
+          "{}: {} is beyond the range of f32, {:.4g}", where(), text,
+          std::numeric_limits<float>::max());
   return value;
 }
 
@@ -102,7 +110,10 @@ std::unique_ptr<DataSet> CsvConfig::make(const DataContext& run) const {
   const std::size_t goal = target_column(*this, table);
   const auto n = static_cast<std::int64_t>(table.rows.size());
   const auto features = static_cast<std::int64_t>(table.names.size()) - 1;
-  require(features > 0, "{}: expected features beside the target; got one column", path);
+  require(features > 0, "{}: expected features beside the target; got one column{}", path,
+          table.names[0].find_first_of(";\t") == std::string::npos
+              ? ""
+              : fmt::format(", \"{}\"; separate the columns by commas", table.names[0]));
 
   LabelledArrays arrays;
   arrays.inputs = Tensor::empty({n, features}, DType::f32);
@@ -127,12 +138,13 @@ std::unique_ptr<DataSet> CsvConfig::make(const DataContext& run) const {
       values.push_back(row.fields[goal]);
     }
     arrays.class_names = class_names(values);
+    std::unordered_map<std::string_view, std::int64_t> ids;
+    for (const std::string& name : arrays.class_names) {
+      ids.emplace(name, static_cast<std::int64_t>(ids.size()));
+    }
     arrays.labels = Tensor::empty({n}, DType::i64);
     std::int64_t* y = arrays.labels.mutable_data<std::int64_t>();
-    for (std::size_t r = 0; r < values.size(); ++r) {
-      const auto found = std::find(arrays.class_names.begin(), arrays.class_names.end(), values[r]);
-      y[r] = found - arrays.class_names.begin();
-    }
+    for (const std::string& value : values) *y++ = ids.at(value);
     // A number a row, each another one, is seldom meant as a class.
     double value = 0;
     require(arrays.class_names.size() <= 1000 || !read_number(values[0], value),

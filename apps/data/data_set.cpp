@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/config/sizes.h"
 #include "core/random.h"
 
 namespace norma {
@@ -26,7 +27,7 @@ config::Fields SampleOptions::sample_fields() {
       field("drop_last", &SampleOptions::drop_last,
             "Leave out the last batch of an epoch where it is smaller."),
       field("limit", &SampleOptions::limit,
-            "Take the first samples of the training file alone (windows, of a text).", at_least(1)),
+            "Take the first samples of the training file alone (windows, of a text).", a_size()),
       field("validation", &SampleOptions::validation,
             "Share of the training samples that is set aside; of a text, its end. null: 0.1, or 0 "
             "where the source has a test part of its own.",

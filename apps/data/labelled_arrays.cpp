@@ -26,6 +26,7 @@ DataSpec make_spec(std::string_view name, const LabelledArrays& arrays) {
             "{}: expected labels that are whole numbers; got {}", name, name_of(labels.dtype()));
   };
   check("train", arrays.inputs, arrays.labels);
+  check_numbers(fmt::format("{}: the train inputs", name), arrays.inputs);
   if (arrays.regression) {
     return {.input = sample_shape(arrays.inputs.shape()), .target = {1}};
   }
@@ -46,7 +47,12 @@ DataSpec make_spec(std::string_view name, const LabelledArrays& arrays) {
             "{}: expected test inputs like the training ones, {} {}; got {} {}", name,
             name_of(arrays.inputs.dtype()), a.to_string(), name_of(arrays.test_inputs.dtype()),
             b.to_string());
+    check_numbers(fmt::format("{}: the test inputs", name), arrays.test_inputs);
   }
+  require(largest > 0 || arrays.inputs.size(0) == 1,
+          "{}: all labels are of one class, so that there is nothing to tell apart; check the "
+          "target, or give task: regression",
+          name);
   return {.input = sample_shape(arrays.inputs.shape()), .target = {}, .classes = largest + 1};
 }
 

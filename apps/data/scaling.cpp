@@ -1,5 +1,6 @@
 #include "apps/data/scaling.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -87,6 +88,19 @@ Scaling measured_scaling(const Tensor& inputs, std::span<const std::int64_t> pla
       if (d == 0) d = 1;
     }
     return Scaling{std::move(mean), std::move(deviation)};
+  });
+}
+
+void check_numbers(const std::string& source, const Tensor& inputs) {
+  if (!is_floating(inputs.dtype())) return;
+  dispatch_stored(inputs.dtype(), [&]<class T>() {
+    const T* x = inputs.data<T>();
+    const std::int64_t each = inputs.numel() / std::max<std::int64_t>(1, inputs.size(0));
+    for (std::int64_t i = 0; i < inputs.numel(); ++i) {
+      require(std::isfinite(static_cast<float>(x[i])),
+              "{}: expected finite numbers within the range of f32; sample {} has {}", source,
+              i / each + 1, static_cast<double>(x[i]));
+    }
   });
 }
 

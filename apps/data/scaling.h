@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/config/config.h"
@@ -22,6 +23,9 @@ struct Scaling {
 // deviation is 1 where it would be 0.
 [[nodiscard]] Scaling measured_scaling(const Tensor& inputs, std::span<const std::int64_t> places,
                                        std::int64_t channels);
+
+// Throws Error, naming `source`, for a number that is not finite or beyond the range of f32.
+void check_numbers(const std::string& source, const Tensor& inputs);
 
 // How training images are varied.
 struct Augment {

@@ -1,13 +1,15 @@
 #include "apps/data/sequence_task.h"
 
+#include "core/config/sizes.h"
+
 #include <algorithm>
 
 namespace norma {
 
 config::Fields SequenceOptions::sequence_fields() {
   using namespace config;
-  return Fields{field("vocab", &SequenceOptions::vocab, "Ids are 0 to vocab - 1.", at_least(1)),
-                field("length", &SequenceOptions::length, "Ids of a sample.", at_least(1))} +
+  return Fields{field("vocab", &SequenceOptions::vocab, "Ids are 0 to vocab - 1.", a_size()),
+                field("length", &SequenceOptions::length, "Ids of a sample.", a_size())} +
          sample_fields();
 }
 

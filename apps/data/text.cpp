@@ -4,6 +4,7 @@
 
 #include "apps/data/masking.h"
 #include "apps/data/text_file.h"
+#include "core/config/sizes.h"
 #include "core/file.h"
 
 namespace norma {
@@ -19,7 +20,7 @@ config::Fields TextConfig::fields() {
                    "Tokens of bpe, the 256 bytes included; null: 512. A text with few "
                    "repetitions gives fewer.",
                    between(256, 1e6)),
-             field("context", &TextConfig::context, "Tokens of a window.", at_least(1))} +
+             field("context", &TextConfig::context, "Tokens of a window.", a_size())} +
          sample_fields();
 }
 

@@ -26,8 +26,11 @@ char32_t next_character(std::string_view text, std::size_t& at, std::string_view
   }
   valid = valid && character >= kSmallest[more] && character <= 0x10FFFF &&
           (character < 0xD800 || character > 0xDFFF);
-  require(valid, "{}: not UTF-8 at byte {}: 0x{:02x}; use the tokenizer \"byte\"", source, start,
-          first);
+  require(valid,
+          "{}: not UTF-8 at byte {}: 0x{:02x}; convert it to UTF-8, or, with data of type text, "
+          "use the "
+          "tokenizer \"byte\"",
+          source, start, first);
   return character;
 }
 

@@ -62,12 +62,19 @@ std::int64_t total_steps(const TrainConfig& train, const DataSet& data) {
   const std::int64_t batches = data.num_batches(Part::train, train.batch);
   require(batches != DataSet::kEndless,
           "train.epochs: the data are generated and have no end; give train.steps");
-  require(
-      train.accumulate <= batches,
-      "train.accumulate: {} batches a step are more than the {} of an epoch; give fewer, or steps "
-      "in the place of epochs",
-      train.accumulate, batches);
-  return *train.epochs * (batches / train.accumulate);
+  const std::int64_t all = *train.epochs * batches;
+  require(train.accumulate <= all,
+          "train.accumulate: {} batches a step are more than the {} of all epochs; give fewer, or "
+          "steps "
+          "in the place of epochs",
+          train.accumulate, all);
+  return all / train.accumulate;
+}
+
+bool ends_epoch(const TrainConfig& train, const DataSet& data, std::int64_t step) {
+  const std::int64_t batches = data.num_batches(Part::train, train.batch);
+  if (batches == DataSet::kEndless) return false;
+  return step * train.accumulate / batches > (step - 1) * train.accumulate / batches;
 }
 
 std::vector<std::string> size_warnings(const TrainConfig& train, const DataSet& data) {
@@ -86,6 +93,13 @@ std::vector<std::string> size_warnings(const TrainConfig& train, const DataSet& 
         "train.accumulate: {} batches a step are more than the {} of an epoch, so that a step sees "
         "the same samples again",
         train.accumulate, batches));
+  }
+  const std::int64_t left = train.epochs ? *train.epochs * batches % train.accumulate : 0;
+  if (left > 0) {
+    warnings.push_back(
+        fmt::format("train.accumulate: the last {} batches of the last epoch are left out, since a "
+                    "step takes {}",
+                    left, train.accumulate));
   }
   return warnings;
 }

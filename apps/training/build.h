@@ -25,6 +25,8 @@ namespace norma {
 void check_outputs(const LossConfig& loss, const Shape& output, const DataSpec& spec);
 // Optimizer steps of the whole run. Throws Error for epochs of data without an end.
 [[nodiscard]] std::int64_t total_steps(const TrainConfig& train, const DataSet& data);
+// True iff the step (from 1) takes the last batch of an epoch.
+[[nodiscard]] bool ends_epoch(const TrainConfig& train, const DataSet& data, std::int64_t step);
 // Sizes that are not refused, but that hardly anybody means: a sentence each.
 [[nodiscard]] std::vector<std::string> size_warnings(const TrainConfig& train, const DataSet& data);
 // Tokens that one optimizer step sees; 0 where the inputs are no ids.

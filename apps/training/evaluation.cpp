@@ -92,9 +92,10 @@ Evaluation evaluate(Model& model, const DataSet& data, Part part, const LossConf
     correct.targets += now.targets;
     correct.samples += now.samples;
   }
-  const auto count = static_cast<double>(std::max<std::int64_t>(1, result.count));
+  // Over no target, all of it is 0 / 0: not a number.
+  const auto count = static_cast<double>(result.count);
   result.loss = unsigned_nan(sum / count);
-  if (classifies) result.accuracy = static_cast<double>(correct.targets) / count;
+  if (classifies) result.accuracy = unsigned_nan(static_cast<double>(correct.targets) / count);
   if (classifies && data.spec().answers) {
     result.exact = static_cast<double>(correct.samples) / static_cast<double>(samples);
   }

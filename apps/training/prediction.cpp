@@ -94,6 +94,7 @@ Tensor read_inputs(const DataRecord& record, const std::string& path) {
           "{}: the run's samples have shape {}; give them as an IDX file", path,
           sample.to_string());
   const Tensor raw = table ? read_table(record, path) : read_idx(path);
+  check_numbers(path, raw);
   const std::int64_t n = raw.size(0);
   require(n > 0 && raw.numel() == n * sample.numel() && (raw.rank() == 2 || sample.rank() > 1) &&
               raw.size(-1) == sample[-1],

@@ -1,6 +1,7 @@
 #include "apps/training/run_config.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <type_traits>
@@ -88,6 +89,13 @@ void RunConfig::check(Problems& problems, const std::string& path) const {
   if (name.find_first_of("/\\") != std::string::npos || name == "." || name == "..") {
     problems.add(join(path, "name"), "names a folder, so it must have no slash; got \"{}\"", name);
   }
+  constexpr std::size_t kLongestName = 200;  // with "-2" behind it, it must be a file's
+  if (name.size() > kLongestName ||
+      std::any_of(name.begin(), name.end(), [](unsigned char c) { return std::iscntrl(c) != 0; })) {
+    problems.add(join(path, "name"),
+                 "names a folder: at most {} bytes, without line ends and the like; got {} bytes",
+                 kLongestName, name.size());
+  }
   if (!model.get_if<SequentialConfig>() && !tokens) {
     problems.add(join(path, "model.type"), "a {} model reads ids; data of type {} are numbers",
                  model.type(), data.type());
@@ -101,6 +109,11 @@ void RunConfig::check(Problems& problems, const std::string& path) const {
     problems.add(join(path, "loss.ignore"),
                  "data of type {} mark what is not predicted with {}; leave it out", data.type(),
                  kIgnored);
+  }
+  if (train.best == BestBy::accuracy && !cross_entropy) {
+    problems.add(join(path, "train.best"),
+                 "only cross_entropy has an accuracy; with {} leave it out, for the loss",
+                 loss.type());
   }
   if (train.recompute && !has_blocks(model)) {
     problems.add(join(path, "train.recompute"),

@@ -1,5 +1,7 @@
 #include "apps/training/train_config.h"
 
+#include "core/config/sizes.h"
+
 namespace norma {
 
 using namespace config;
@@ -17,11 +19,11 @@ Fields TrainConfig::fields() {
       field("steps", &TrainConfig::steps, "Optimizer steps of the run; or give epochs.",
             at_least(1), also_called("max_steps")),
       field("epochs", &TrainConfig::epochs, "Passes over the training part; or give steps.",
-            at_least(1)),
-      field("batch", &TrainConfig::batch, "Samples a forward pass.", at_least(1),
+            a_size()),
+      field("batch", &TrainConfig::batch, "Samples a forward pass.", a_size(),
             also_called("batch_size")),
       field("accumulate", &TrainConfig::accumulate,
-            "Batches whose gradients one optimizer step averages.", at_least(1)),
+            "Batches whose gradients one optimizer step averages.", between(1, 1e6)),
       field("clip_norm", &TrainConfig::clip_norm,
             "Longest gradient, over all parameters together; null: no limit.", above(0)),
       field("clip_value", &TrainConfig::clip_value,
@@ -33,7 +35,7 @@ Fields TrainConfig::fields() {
             "Factor on the loss, so that small gradients do not vanish in f16: a number, or "
             "\"dynamic\": 65536 in f16, halved when a gradient overflows and doubled after 2000 "
             "good steps; 1 in bf16.",
-            above(0)),
+            between(1e-10, 1e30)),
       field("eval_every", &TrainConfig::eval_every,
             "Steps between evaluations; null: after every epoch, or at the end of a run in steps.",
             at_least(1)),

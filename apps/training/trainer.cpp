@@ -55,11 +55,17 @@ Trainer::Trainer(const RunConfig& config, const TrainOptions& options)
       "train: --init gives the weights to start from, and --resume those of the run's checkpoint; "
       "give one of them");
   const std::vector<Tensor> all = model_->parameters();
+  require(!all.empty(), "model: it has no parameters, so that there is nothing to train");
   require(std::any_of(all.begin(), all.end(), [](const Tensor& p) { return p.requires_grad(); }),
           "optimizer.groups: they freeze every parameter, so that there is nothing to train");
   if (!options.init.empty()) {
     const SafetensorsFile file(options.init);
     (void)load_safetensors(file, learner().state(), {.convert = true});
+    for (const NamedTensor& loaded : learner().state()) {
+      require(all_finite(loaded.tensor),
+              "{}: {} holds numbers that are not finite, or beyond the range of {}", options.init,
+              loaded.name, name_of(loaded.tensor.dtype()));
+    }
     parameters_->publish();
     given_weights_ = true;
     lineage_["init"] = options.init;
@@ -75,7 +81,22 @@ Trainer::Trainer(const RunConfig& config, const TrainOptions& options)
     guessing_ = guessing_level(*data_, config.loss, config.train.batch);
   }
   if (options.fork) fork_from(*options.fork);
+  try_last_batch();
   if (!options.dry) open_folder();
+}
+
+void Trainer::try_last_batch() {
+  const std::int64_t all = data_->num_batches(Part::train, config_.train.batch);
+  const bool reached = total_steps_ > (all - 1) / config_.train.accumulate;
+  if (all == DataSet::kEndless || !reached) return;
+  const NoGrad off;
+  keep_buffers();
+  model_->train();
+  const Batch batch = data_->train_batch(all - 1, config_.train.batch);
+  if (batch.samples() < config_.train.batch) {
+    (void)model_->forward(batch.inputs, forward_of(batch));
+  }
+  restore_buffers();
 }
 
 void Trainer::open_folder() {
@@ -428,8 +449,11 @@ void Trainer::train_steps(RunResult& result) {
     return n && step % *n == 0;
   };
   // Without eval_every: after every epoch, or at the end of a run in steps.
-  const std::optional<std::int64_t> eval_every =
-      train.eval_every || !train.epochs ? train.eval_every : total_steps_ / *train.epochs;
+  const auto is_evaluated = [&](std::int64_t step) {
+    if (step == total_steps_) return true;
+    if (train.eval_every) return every(train.eval_every, step);
+    return train.epochs && ends_epoch(train, *data_, step);
+  };
   const bool stops = train.on_divergence == OnDivergence::stop;
   std::int64_t step = state_.step;
   if (!state_.recent.empty()) result.final_loss = state_.recent.back();
@@ -455,7 +479,7 @@ void Trainer::train_steps(RunResult& result) {
     }
     if (stops && at_guessing_level(step)) break;
     if (every(train.probe_every, step)) probe_now(step);
-    const bool evaluated = every(eval_every, step) || step == total_steps_;
+    const bool evaluated = is_evaluated(step);
     if (evaluated) evaluate_now(step);
     saved = train.checkpoint_every ? every(train.checkpoint_every, step) : evaluated;
     if (saved) checkpoint(step);
@@ -470,7 +494,9 @@ void Trainer::train_steps(RunResult& result) {
   if (hopeless) last_evaluation_.reset();
   if (result.status == RunStatus::completed && !stuck && !last_evaluation_) evaluate_now(step);
   // While a loss scale finds its value, steps are left out without anything being wrong.
-  const std::int64_t harmless = scaler_.is_dynamic() ? train.max_skipped : 0;
+  // The loss itself is not scaled.
+  const bool searching = scaler_.is_dynamic() && std::isfinite(result.final_loss);
+  const std::int64_t harmless = searching ? train.max_skipped : 0;
   if (result.status == RunStatus::completed && state_.skipped_in_a_row > harmless) {
     diverge(result,
             {.kind = FailureKind::not_finite,

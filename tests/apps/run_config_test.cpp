@@ -71,11 +71,11 @@ TEST_CASE("sizes that do not fit are told with both numbers, before anything is 
     for (const std::string& part : parts) CHECK(test::contains(message, part));
   };
   check({"model.heads=7"}, {"model.heads: ", "7", "32"});
-  check({"model.heads=0"}, {"model.heads: must be at least 1; got 0"});
-  check({"model.heads=-1"}, {"model.heads: must be at least 1; got -1"});
+  check({"model.heads=0"}, {"model.heads: must be in [1, 1000000000]; got 0"});
+  check({"model.heads=-1"}, {"model.heads: must be in [1, 1000000000]; got -1"});
   check({"model.heads=8192"}, {"model.heads: ", "8192", "32"});
   check({"model.kv_heads=3"}, {"model.kv_heads: ", "3", "8"});
-  check({"model.kv_heads=0"}, {"model.kv_heads: must be at least 1; got 0"});
+  check({"model.kv_heads=0"}, {"model.kv_heads: must be in [1, 1000000000]; got 0"});
   check({"model.width=8", "model.position=rope"}, {"model.position: ", "1"});
   check({"model.norm={\"type\": \"group_norm\", \"groups\": 0}"}, {"model.norm.groups: ", "0"});
   check({"data.vocab=0"}, {"data.vocab: ", "0"});
@@ -83,6 +83,13 @@ TEST_CASE("sizes that do not fit are told with both numbers, before anything is 
   check({"model.dropout=-0.1"}, {"model.dropout: ", "-0.1"});
   check({"optimizer={\"type\": \"adamw\", \"eps\": -1}"}, {"optimizer.eps: ", "-1"});
   check({"train.clip_norm=0"}, {"train.clip_norm: must be above 0; got 0"});
+  // Sizes that no memory holds, and whose products would not fit 64 bits.
+  for (const char* key : {"data.vocab", "data.length", "data.limit", "model.layers", "model.width",
+                          "model.heads", "model.hidden", "model.head_width", "model.context",
+                          "model.vocab", "train.batch", "train.accumulate"}) {
+    check({fmt::format("{}=9223372036854775807", key)}, {key, "must be in ["});
+  }
+  check({"model.layers=0", "model.norm=[]"}, {"model.norm: expected one norm"});
 }
 
 TEST_CASE("the sections must agree") {
@@ -100,6 +107,10 @@ TEST_CASE("the sections must agree") {
                   "schedule={\"type\":\"cosine\",\"warmup_tokens\":100}"}),
       "schedule.warmup_tokens: data of type fashion_mnist have no tokens"));
   CHECK(test::contains(error_with({"name=a/b"}), "name: names a folder"));
+  CHECK(test::contains(error_with({"name=\"a\\nb\""}), "name: names a folder"));
+  CHECK(test::contains(error_with({"name=" + std::string(300, 'a')}), "at most 200 bytes"));
+  CHECK(test::contains(error_with({"train.best=accuracy", "loss=mse"}),
+                       "train.best: only cross_entropy has an accuracy"));
   CHECK(error_with({"train.ema=0.9", "train.recompute=true", "train.precision=bf16"}).empty());
   CHECK(test::contains(error_with({"train.precision=bf16", "train.probe_sharpness=true"}),
                        "train.probe_sharpness: second derivatives need f32 or f64"));

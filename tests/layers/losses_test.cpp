@@ -42,10 +42,12 @@ TEST_CASE("cross_entropy passes its options on, and ignores -100 as PyTorch does
   NORMA_CHECK_ERROR(loss_of(R"({"type": "cross_entropy", "ignore": -1})").apply(x, t), "-100");
 }
 
-TEST_CASE("a wrong option is refused with its path") {
+TEST_CASE("a wrong option is refused with its path, and a target without a meaning") {
   NORMA_CHECK_ERROR(loss_of(R"({"type": "huber", "delta": 0})"), "loss.delta: must be above 0");
   NORMA_CHECK_ERROR(loss_of(R"({"type": "cross_entropy", "label_smoothing": 1.5})"),
                     "loss.label_smoothing: must be in [0, 1]; got 1.5");
+  const Tensor two = Tensor::from({1}, {2});
+  NORMA_CHECK_ERROR(loss_of("\"bce\"").apply(two, two), "bce: expected targets in [0, 1]");
   NORMA_CHECK_ERROR(loss_of("\"crossentropy\""), "nearest known name is \"cross_entropy\"");
 }
 

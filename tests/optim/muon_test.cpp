@@ -163,6 +163,12 @@ TEST_CASE("what is not a hidden matrix follows AdamW", "[optim]") {
     INFO(a[i].name);
     CHECK(largest_difference(a[i].tensor, b[i].tensor) < 1e-7);
   }
+  // The usual globs need not match; one that was given must.
+  (void)make_optimizer(optimizer_config(R"({"type":"muon","not_hidden":["tokens.*","*.head.*"]})"),
+                       make());
+  NORMA_CHECK_ERROR(
+      make_optimizer(optimizer_config(R"({"type":"muon","not_hidden":["token.*"]})"), make()),
+      "optimizer.not_hidden: 'token.*' matches no parameter; the names are tokens.weight");
 }
 
 }  // namespace

@@ -22,12 +22,17 @@ Fields fields(const std::string& text) {
   return all;
 }
 
-TEST_CASE("csv: quotes, line breaks of both kinds, spaces, empty lines") {
+TEST_CASE("csv: quotes, line breaks of all kinds, spaces, empty lines") {
   CHECK(fields("a,b\n1,2\n") == Fields{"1:", "a", "b", "2:", "1", "2"});
   CHECK(fields("\xef\xbb\xbf"
                "a,b\r\n1,2") == Fields{"1:", "a", "b", "2:", "1", "2"});
   CHECK(fields("\"a \"\"x\"\"\", b c \n\n\"1\n2\" ,\n") ==
         Fields{"1:", "a \"x\"", "b c", "3:", "1\n2", ""});
+  CHECK(fields("a,b\r1,2\r") == Fields{"1:", "a", "b", "2:", "1", "2"});
+  NORMA_CHECK_ERROR(fields(std::string("\xff\xfe"
+                                       "a\0,\0",
+                                       6)),
+                    "if it is UTF-16 or packed");
   NORMA_CHECK_ERROR(fields("a,b\n1,2,3\n"),
                     "x.csv: line 2: expected 2 fields, as in line 1; got 3");
   NORMA_CHECK_ERROR(fields("a,b\n1,\"2\n3"), "x.csv: line 2: the quote that begins there does not");
@@ -98,6 +103,10 @@ TEST_CASE("csv: what is wrong is told with its line and column") {
   NORMA_CHECK_ERROR(f.make("1\n2\n"), "expected features beside the target");
   NORMA_CHECK_ERROR(f.make("1,2\n"), "csv: 1 samples leave none to train on");
   NORMA_CHECK_ERROR(f.make(""), "there are no rows in it");
+  NORMA_CHECK_ERROR(f.make("a;b;y\n1;2;u\n3;4;v\n"), "\"a;b;y\"; separate the columns by commas");
+  NORMA_CHECK_ERROR(f.make("a,b,y\n1,red,u\n2,blue,v\n"), "words are no features");
+  NORMA_CHECK_ERROR(f.make("a,b,y\n1,1e39,u\n2,0,v\n"), "1e39 is beyond the range of f32");
+  NORMA_CHECK_ERROR(f.make("a,b,y\n1,2,u\n3,4,u\n"), "all labels are of one class");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "apps/data/data_sets.h"
+#include "apps/data/scaling.h"
 #include "core/file.h"
 #include "core/parallel.h"
 #include "tests/support/catch.h"
@@ -178,6 +179,7 @@ TEST_CASE("batches are the same bits at any number of threads") {
   std::uint8_t* x = arrays.inputs.mutable_data<std::uint8_t>();
   for (unsigned i = 0; i < 300 * 1600; ++i) x[i] = static_cast<std::uint8_t>(i * 7919 >> 3);
   arrays.labels = Tensor::zeros({300}, DType::u8);
+  arrays.labels.mutable_data<std::uint8_t>()[0] = 1;
   const int before = num_threads();
   std::vector<std::vector<double>> results;
   for (const int threads : {1, 2, 3, 8}) {
@@ -187,6 +189,16 @@ TEST_CASE("batches are the same bits at any number of threads") {
   }
   set_num_threads(before);
   for (const auto& result : results) CHECK(result == results[0]);
+}
+
+TEST_CASE("inputs that are no finite numbers are refused, with their sample") {
+  for (const double bad : {std::nan(""), HUGE_VAL, 1e300}) {
+    std::vector<double> values(12, 0.5);
+    values[7] = bad;
+    const Tensor inputs = Tensor::from({4, 3}, values, DType::f64);
+    NORMA_CHECK_ERROR(check_numbers("x.idx", inputs), "x.idx: expected finite numbers");
+    NORMA_CHECK_ERROR(check_numbers("x.idx", inputs), "sample 3 has");
+  }
 }
 
 TEST_CASE("arrays that do not belong together are refused") {

@@ -145,16 +145,17 @@ TEST_CASE("what training would refuse is found without it; sizes nobody means ar
   run["model"]["layers"][3]["out"] = 1;
   NORMA_CHECK_ERROR(Trainer(parse_run_config(run), {.dry = true}), "the data have 2 classes");
   run["model"]["layers"][3]["out"] = 2;
-  run["train"]["accumulate"] = 5;
+  run["train"]["accumulate"] = 21;
   NORMA_CHECK_ERROR(Trainer(parse_run_config(run), {.dry = true}),
-                    "train.accumulate: 5 batches a step");
+                    "train.accumulate: 21 batches a step are more than the 20 of all epochs");
 
   const RunConfig small = parse_run_config(csv_run(folder / "x.csv"));
   const auto data = build_data(small);
   TrainConfig sizes = small.train;
   CHECK(size_warnings(sizes, *data).empty());
   sizes.batch = 11;
-  CHECK(size_warnings(sizes, *data).size() == 2);  // accumulate is too large then, too
+  // Accumulate is too large then, too, and does not divide the batches of all epochs.
+  CHECK(size_warnings(sizes, *data).size() == 3);
   CHECK(test::contains(size_warnings(sizes, *data)[0],
                        "a batch of 11 is more than the 10 samples of the train part"));
 }

@@ -204,6 +204,89 @@ TEST_CASE("one folder holds one run at a time", "[training]") {
   CHECK(first.run().status == RunStatus::completed);
 }
 
+// 11 points in 3 batches, the last of one alone.
+Json points_config(const std::string& layers, const std::string& train) {
+  return Json::parse(fmt::format(R"({{"name": "p", "optimizer": "sgd",
+    "data": {{"type": "gaussians", "samples": 12, "validation": 0.09}},
+    "model": {{"type": "sequential", "layers": [{} {{"type": "linear", "out": 3}}]}},
+    "train": {}}})",
+                                 layers, train));
+}
+
+TEST_CASE("a last batch of one sample is refused under batch_norm before the run", "[training]") {
+  const TemporaryFolder folder;
+  const auto config = [](const std::string& train) {
+    return points_config("\"batch_norm\",", train);
+  };
+  NORMA_CHECK_ERROR(train(config(R"({"epochs": 1, "batch": 5})"), folder / "run"),
+                    "batch_norm: expected more than one value a channel");
+  CHECK_FALSE(fs::exists(folder / "run"));
+  // Runs that do not come so far, and those without such a batch.
+  CHECK(train(config(R"({"steps": 2, "batch": 5})"), folder / "a").steps == 2);
+  CHECK(train(config(R"({"epochs": 1, "batch": 6})"), folder / "b").steps == 2);
+  // Trying it leaves no trace.
+  const SafetensorsFile file(step_folder(folder / "b", 2) + "/model.safetensors");
+  CHECK(file.read("0.num_batches_tracked").item() == 2);
+}
+
+TEST_CASE("epochs whose batches are no whole number of steps: all batches count, over all epochs",
+          "[training]") {
+  const TemporaryFolder folder;
+  const RunResult result =
+      train(points_config("", R"({"epochs": 2, "batch": 5, "accumulate": 2, "log_every": 1})"),
+            folder / "run");
+  CHECK(result.steps == 3);  // of 6 batches
+  std::vector<std::int64_t> evaluated, samples;
+  for (const Json& record : read_metrics(folder / "run/metrics.jsonl")) {
+    if (record.at("kind") == "eval") evaluated.push_back(record.at("step"));
+    if (record.at("kind") == "train") samples.push_back(record.at("samples"));
+  }
+  CHECK(samples == std::vector<std::int64_t>{10, 16, 22});  // 5 + 5, 1 + 5, 5 + 1
+  CHECK(evaluated == std::vector<std::int64_t>{2, 3});      // where an epoch ends
+}
+
+TEST_CASE("nothing to train, and nothing to evaluate on", "[training]") {
+  const TemporaryFolder folder;
+  Json config = shift_config(2);
+  config["data"] = Json::parse(R"({"type": "gaussians", "features": 3})");
+  config["model"] = Json::parse(R"({"type": "sequential", "layers": ["relu"]})");
+  NORMA_CHECK_ERROR(train(config, folder / "run"), "model: it has no parameters");
+  config = points_config("", R"({"steps": 2, "batch": 5})");
+  const auto data = build_data(parse_run_config(config));
+  config["loss"] = Json::parse(R"({"type": "cross_entropy"})");
+  config["loss"]["ignore"] = data->batch(Part::validation, 0, 1).targets.to_ids()[0];
+  const RunResult result = train(config, folder / "run");
+  REQUIRE(result.final);
+  CHECK(std::isnan(result.final->loss));
+}
+
+TEST_CASE("a short run in f16 whose loss is no number has diverged", "[training]") {
+  const TemporaryFolder folder;
+  Json config = shift_config(3);
+  config["model"]["embedding_scale"] = 1e9;  // beyond f16
+  config["train"]["precision"] = "f16";
+  const RunResult result = train(config, folder / "run");
+  CHECK(std::isnan(result.final_loss));
+  CHECK(result.status == RunStatus::diverged);
+}
+
+TEST_CASE("--init refuses weights that are no finite numbers, and integers", "[training]") {
+  const TemporaryFolder folder;
+  const Json config = points_config("", R"({"steps": 1, "batch": 5})");
+  const auto start_from = [&](const Tensor& weight) {
+    write_safetensors(
+        folder / "w.safetensors",
+        std::vector<NamedTensor>{{"0.weight", weight}, {"0.bias", Tensor::zeros({3})}});
+    Trainer trainer(parse_run_config(config),
+                    {.out = folder / "run", .init = folder / "w.safetensors", .quiet = true});
+  };
+  NORMA_CHECK_ERROR(start_from(Tensor::full({3, 2}, 1e300, DType::f64)),
+                    "0.weight holds numbers that are not finite, or beyond the range of f32");
+  NORMA_CHECK_ERROR(start_from(Tensor::ones({3, 2}, DType::i64)),
+                    "0.weight: expected F32; got I64");
+  start_from(Tensor::ones({3, 2}, DType::f64));
+}
+
 TEST_CASE("a run that fails before its first step leaves its place free", "[training]") {
   const TemporaryFolder folder;
   Json config = shift_config(3);
