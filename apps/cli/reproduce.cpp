@@ -85,7 +85,16 @@ Status reproduce(const Arguments& arguments) {
     study::StudyOptions options = arguments.options;
     options.folder = arguments.out + "/" + name;
     if (names.size() > 1) fmt::print("=== {}\n", name);
-    const study::StudyStatus status = study::run_study(folder + "/" + name + ".json", options);
+    study::StudyStatus status;
+    try {
+      status = study::run_study(folder + "/" + name + ".json", options);
+    } catch (const std::exception& e) {
+      // One study that cannot be run does not take the others with it; ranks must not part ways.
+      if (names.size() == 1 || options.ranks) throw;
+      worst = kFailed;
+      unexpected += fmt::format("could not be run: {}: {}\n", name, e.what());
+      continue;
+    }
     if (status == study::StudyStatus::interrupted) return kInterrupted;
     if (status == study::StudyStatus::unexpected) {
       worst = kFailed;
