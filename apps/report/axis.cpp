@@ -9,7 +9,7 @@ namespace norma::report {
 namespace {
 
 constexpr std::size_t kFewestTicks = 2;
-constexpr double kTiny = 1e-9;  // of a step: what counts as on the edge
+constexpr double kTiny = 1e-9;  // of a step or a range: what counts as on the edge, or as none
 
 std::vector<Tick> linear_ticks(double low, double high, std::size_t most) {
   const double raw = (high - low) / static_cast<double>(most);
@@ -54,7 +54,8 @@ double Axis::place(double value) const {
 }
 
 Axis make_axis(double low, double high, bool log, std::size_t most) {
-  if (!(low < high)) {
+  // A range of rounding errors (a constant rate) is one value, and has no steps between its ends.
+  if (!(high - low > kTiny * std::max(std::abs(low), std::abs(high)))) {
     // One value alone stands in the middle.
     const double half = log ? 0 : low == 0 ? 1 : std::abs(low) / 2;
     high = log ? low * 2 : low + half;

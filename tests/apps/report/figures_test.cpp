@@ -179,6 +179,10 @@ TEST_CASE("the marks of an axis stand at round numbers", "[report][figures]") {
   CHECK(labels(make_axis(1e-4, 1e4, true, 9)).front() == "0.0001");
   CHECK(labels(make_axis(2.2, 2.9, true, 4)).size() >= 2);  // no 1, 2, 5 in it but plain numbers
   CHECK(make_axis(3, 3, false, 5).place(3) == Approx(1.0 / 2).margin(0.5));
+  // A constant rate with its rounding errors.
+  const Axis rounded = make_axis(0.003, std::nextafter(0.003, 1), false, 4);
+  CHECK(rounded.ticks.size() < 8);
+  CHECK(rounded.place(0.003) == Approx(0.5).margin(0.1));
   CHECK(short_number(0.4) == "0.40");
   CHECK(short_number(12.34) == "12.3");
   CHECK(short_number(0.05512) == "0.0551");
