@@ -48,8 +48,9 @@ config::Fields GaussiansConfig::fields() {
   return Fields{
              field("classes", &GaussiansConfig::classes, "Centers.", between(2, 1e6)),
              field("features", &GaussiansConfig::features, "Numbers of a point.", between(1, 1e6)),
-             field("samples", &GaussiansConfig::samples, "Points of all classes.",
-                   between(1, 1e8))} +
+             field("samples", &GaussiansConfig::samples, "Points of all classes.", between(1, 1e8)),
+             field("offset", &GaussiansConfig::offset,
+                   "Added to every number: without `normalize`, a mean far from 0.")} +
          array_fields();
 }
 
@@ -57,7 +58,7 @@ std::unique_ptr<DataSet> GaussiansConfig::make(const DataContext& run) const {
   LabelledArrays points = make_points(samples, features, classes);
   Tensor centers = Tensor::empty({classes, features});
   fill_normal(centers, 0, 2, random_key(0, "data/gaussians/centers"));
-  fill_normal(points.inputs, 0, 1, random_key(0, "data/gaussians"));
+  fill_normal(points.inputs, offset, 1, random_key(0, "data/gaussians"));
   float* x = points.inputs.mutable_data<float>();
   for (std::int64_t i = 0; i < samples; ++i) {
     const float* center = centers.data<float>() + i % classes * features;

@@ -21,8 +21,8 @@ struct SpiralsConfig : ArrayOptions {
   [[nodiscard]] std::unique_ptr<DataSet> make(const DataContext& run) const;
 };
 
-// Point i is of class k = i mod classes: center k + N(0, I), the centers being 2 N(0, I). The same
-// points for every seed.
+// Point i is of class k = i mod classes: offset + center k + N(0, I), the centers being 2 N(0, I).
+// The same points for every seed.
 struct GaussiansConfig : ArrayOptions {
   static constexpr const char* type = "gaussians";
   static constexpr const char* doc = "Points around random centers, a center a class.";
@@ -30,6 +30,7 @@ struct GaussiansConfig : ArrayOptions {
   std::int64_t classes = 3;
   std::int64_t features = 2;
   std::int64_t samples = 3000;
+  double offset = 0;
 
   [[nodiscard]] static config::Fields fields();
   [[nodiscard]] std::unique_ptr<DataSet> make(const DataContext& run) const;

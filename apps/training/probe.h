@@ -19,7 +19,7 @@
 //   grad.blocks.3               of a block's parameters together; grad.layers.2 of a layer's
 //   grad.whole                  of all
 //   mean_grad.(the same)        norm of the gradient averaged over the batches
-//   sees.batch|padding|later|scale|shift, rounding.output|grad: see sees.h and rounding.h
+//   sees.batch|padding|later|scale|shift|contrast, rounding.output|grad: see sees.h and rounding.h
 //   sharpness                   largest eigenvalue of the loss's Hessian; sharpness.smallest
 //   sharpness.adam              of P^-1/2 H P^-1/2, as Adam sees it at its first step
 //   stable_lr.sgd|adam          the rate up to which these predict a stable step

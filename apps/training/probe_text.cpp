@@ -73,7 +73,8 @@ constexpr Line kSees[] = {{"sees.batch", "the other samples of its batch"},
                           {"sees.padding", "padding behind it"},
                           {"sees.later", "later tokens"},
                           {"sees.scale", "inputs times 2"},
-                          {"sees.shift", "inputs plus 1"}};
+                          {"sees.shift", "inputs plus 1"},
+                          {"sees.contrast", "times 2, of one sample alone"}};
 constexpr Line kRounding[] = {{"rounding.output", "the output"},
                               {"rounding.grad", "the whole gradient"}};
 

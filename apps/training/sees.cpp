@@ -155,6 +155,8 @@ std::vector<std::pair<std::string, double>> sees(Model& model, const DataSet& da
   if (vocab == 0) {
     seen.emplace_back("sees.scale", changed(batch.inputs * 2.0, all));
     seen.emplace_back("sees.shift", changed(batch.inputs + 1.0, all));
+    seen.emplace_back("sees.contrast", changed(with_mates(batch.inputs * 2.0, batch.inputs),
+                                               {.samples = 1, .places = length}));
   }
   return seen;
 }

@@ -88,7 +88,7 @@ TEST_CASE("a sample sees its batch through BatchNorm, and through no other norm"
 }
 
 TEST_CASE("an output sees the scale and the shift of its inputs, unless a norm takes them away") {
-  const Built plain = points(R"([{"type": "linear", "out": 3, "bias": false}, "relu",
+  const Built plain = points(R"([{"type": "linear", "out": 16, "bias": false}, "relu",
                                  {"type": "linear", "out": 3, "bias": false}])");
   CHECK(seen(plain, "sees.scale") == 1);  // 2 y
   const Tensor x = plain.data->train_batch(0, 4).inputs;
@@ -104,6 +104,11 @@ TEST_CASE("an output sees the scale and the shift of its inputs, unless a norm t
   CHECK(seen(after("rms_norm"), "sees.scale") < 1e-12);
   CHECK(seen(after("rms_norm"), "sees.shift") > 0.1);
   CHECK(seen(after("batch_norm"), "sees.shift") < 1e-6);
+  // The batch's scale is no news to BatchNorm; that of one sample is.
+  CHECK(seen(after("batch_norm"), "sees.scale") < 1e-12);
+  CHECK(seen(after("batch_norm"), "sees.contrast") > 0.1);
+  CHECK(seen(after("layer_norm"), "sees.contrast") < 1e-12);
+  CHECK(seen(plain, "sees.contrast") == 1);
 }
 
 TEST_CASE("a token sees later ones in an encoder, and in a decoder through BatchNorm alone") {
