@@ -32,6 +32,7 @@ class KeptState {
   // True iff it is time to renew the copy: `step` steps have been done, and `state` tells how.
   [[nodiscard]] bool is_due(std::int64_t step, const TrainState& state) const;
   void keep(const TrainState& state, const Learner& learner);
+  [[nodiscard]] bool empty() const { return empty_; }
   [[nodiscard]] const TrainState& state() const { return state_; }
   [[nodiscard]] const TensorFiles& files() const { return files_; }
 

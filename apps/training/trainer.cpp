@@ -414,6 +414,7 @@ void Trainer::diverge(RunResult& result, Failure failure, double loss_scale) {
   if (failure.kind == FailureKind::not_finite) {
     failure.reason += first_failure(failure.step - 1, loss_scale);
   }
+  if (kept_.empty()) return;  // resumed behind its last step: what was kept then still holds
   failure.reason = fmt::format("step {}: {}", failure.step, failure.reason);
   result.status = RunStatus::diverged;
   result.reason = failure.reason;

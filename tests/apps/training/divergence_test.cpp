@@ -104,7 +104,7 @@ TEST_CASE("with on_divergence: continue, a resumed run ends in the same bits", "
   config["train"]["keep"] = 10;
   const RunResult whole = train(config, folder / "whole");
   CHECK(whole.steps == 60);
-  for (const std::int64_t last : {9, 45}) {
+  for (const std::int64_t last : {9, 45, 60}) {
     const std::string part = folder / std::to_string(last);
     fs::copy(folder / "whole", part, fs::copy_options::recursive);
     for (const std::int64_t step : RunFolder(part).checkpoint_steps())
@@ -114,6 +114,7 @@ TEST_CASE("with on_divergence: continue, a resumed run ends in the same bits", "
     CHECK(result.reason == whole.reason);
     CHECK(records(part) == records(folder / "whole"));
     CHECK(weights(part, 60) == weights(folder / "whole", 60));
+    CHECK(read_failure(RunFolder(part)).before.files.contains("model.safetensors"));
   }
 }
 
