@@ -23,7 +23,8 @@ namespace norma {
 [[nodiscard]] ModelPtr build_exact_model(const RunConfig& config, const DataSpec& spec);
 // Throws Error if the model's output (of one sample) does not fit the loss and the targets.
 void check_outputs(const LossConfig& loss, const Shape& output, const DataSpec& spec);
-// Optimizer steps of the whole run. Throws Error for epochs of data without an end.
+// Optimizer steps of the whole run. A step may take its batches from two epochs; the last batches
+// of the run that make no whole step are left out. Throws Error for epochs of data without an end.
 [[nodiscard]] std::int64_t total_steps(const TrainConfig& train, const DataSet& data);
 // True iff the step (from 1) takes the last batch of an epoch.
 [[nodiscard]] bool ends_epoch(const TrainConfig& train, const DataSet& data, std::int64_t step);

@@ -75,6 +75,21 @@ TEST_CASE("a run stopped after any step and resumed sees the samples of the whol
   CHECK(samples == std::vector<std::int64_t>{6, 10, 16, 20, 26, 30, 36, 40, 46, 50});
 }
 
+TEST_CASE("a run in epochs takes all their batches, and is evaluated where one ends",
+          "[training]") {
+  const TemporaryFolder folder;
+  write_file(folder / "x.csv", table());
+  Json run = csv_run(folder / "x.csv");
+  run["train"]["accumulate"] = 3;
+  // 5 epochs of 4 batches make 6 steps of 3; batches 4, 8, 12 and 16 are those of steps 2, 3, 4, 6.
+  CHECK(train(run, folder / "run").steps == 6);
+  std::vector<std::int64_t> evaluated;
+  for (const Json& record : read_metrics(folder / "run/metrics.jsonl")) {
+    if (record["kind"] == "eval") evaluated.push_back(record["step"]);
+  }
+  CHECK(evaluated == std::vector<std::int64_t>{2, 3, 4, 6});
+}
+
 TEST_CASE("data that changed are refused by resume and evaluate, and not needed to predict") {
   const TemporaryFolder folder;
   write_file(folder / "x.csv", table());
