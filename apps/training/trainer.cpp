@@ -306,7 +306,7 @@ void Trainer::evaluate_now(std::int64_t step) {
   if (e.accuracy) record["accuracy"] = json_number(*e.accuracy);
   if (e.exact) record["exact"] = json_number(*e.exact);
   metrics_->append(record);
-  const bool by_accuracy = config_.train.best == BestBy::accuracy && e.accuracy;
+  const bool by_accuracy = config_.train.best == BestBy::accuracy;
   const double value = by_accuracy ? *e.accuracy : e.loss;
   const bool better = std::isfinite(value) &&
                       (!state_.best || (by_accuracy ? value > *state_.best : value < *state_.best));
