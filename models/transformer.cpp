@@ -116,6 +116,9 @@ Continues Transformer::continues() const {
   for (std::int64_t i = 0; i < config_.blocks(side); ++i) {
     per_token = per_token && config_.norm_of(side, i).per_token();
   }
+  if (config_.embedding_norm) {
+    per_token = per_token && config_.norm_of(config_.sides()[0], 0).per_token();
+  }
   return per_token ? Continues::within_context : Continues::no;
 }
 

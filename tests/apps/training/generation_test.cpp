@@ -137,6 +137,19 @@ TEST_CASE("a token costs one position's products, and attention over the context
   CHECK(slow.positions == std::vector<std::int64_t>{3, 4, 5, 6, 7, 8, 9, 10, 11});
 }
 
+TEST_CASE("a norm behind the embeddings that looks at other tokens keeps a decoder from a cache",
+          "[generation]") {
+  TransformerConfig config = decoder();
+  config.kind = TransformerKind::encoder_decoder;
+  config.layers = 1;
+  config.norm = std::vector<NormConfig>{BatchNormConfig{{.track = false}}, LayerNormConfig{}};
+  Signature in = kIds;
+  in.source = in.shape;
+  CHECK(config.build(1, in)->continues() == Continues::within_context);
+  config.embedding_norm = true;
+  CHECK(config.build(1, in)->continues() == Continues::no);
+}
+
 TEST_CASE("a model that looks at later tokens keeps no cache, and generates all the same",
           "[generation]") {
   for (const auto& change : std::vector<std::function<void(TransformerConfig&)>>{
