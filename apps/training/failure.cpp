@@ -3,8 +3,8 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
+#include "apps/training/guessing.h"
 #include "core/autograd.h"
 #include "core/error.h"
 #include "core/file.h"
@@ -18,8 +18,7 @@ constexpr std::string_view kKinds[] = {"not_finite", "guessing"};
 bool is_well(const TrainState& state) {
   if (state.skipped_in_a_row > 0) return false;
   if (state.recent.empty()) return true;
-  const double mean = std::accumulate(state.recent.begin(), state.recent.end(), 0.0) /
-                      static_cast<double>(state.recent.size());
+  const double mean = mean_of(state.recent);
   return std::isfinite(mean) && state.recent.back() <= 2 * std::fabs(mean);
 }
 

@@ -21,10 +21,10 @@ struct Failure {
 };
 
 // Note [Kept state]. A run keeps in memory a copy of all that its next step depends on, and renews
-// it every 16 steps as long as all is well: no update left out, the last loss not above twice the
-// mean of the ten before. So the copy is of a moment shortly before the trouble. When the run
-// diverges, the copy goes to RUN/failure. The batches since need not be kept: they are functions of
-// the seed and the step.
+// it every 16 steps as long as all is well: the last update not left out, and its loss not above
+// twice the mean of the last ten. So the copy is of a moment shortly before the trouble. When the
+// run diverges, the copy goes to RUN/failure. The batches since need not be kept: they are
+// functions of the seed and the step.
 class KeptState {
  public:
   static constexpr std::int64_t kEvery = 16;

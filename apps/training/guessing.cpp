@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
+#include <numeric>
 
 namespace norma {
 namespace {
@@ -44,5 +44,16 @@ std::optional<GuessingLevel> guessing_level(const DataSet& data, const LossConfi
   return GuessingLevel{
       entropy, fmt::format("the entropy of the targets, {:.3f} ({})", entropy, uniform_name)};
 }
+
+void add_recent(std::vector<double>& recent, double loss) {
+  recent.push_back(loss);
+  if (recent.size() > kRecentLosses) recent.erase(recent.begin());
+}
+
+double mean_of(const std::vector<double>& recent) {
+  return std::accumulate(recent.begin(), recent.end(), 0.0) / static_cast<double>(recent.size());
+}
+
+bool is_guessing(double mean, double level) { return mean > 0.98 * level; }
 
 }  // namespace norma

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "apps/data/data_set.h"
 #include "layers/losses.h"
@@ -21,5 +22,13 @@ struct GuessingLevel {
 [[nodiscard]] std::optional<GuessingLevel> guessing_level(const DataSet& data,
                                                           const LossConfig& loss,
                                                           std::int64_t batch_size);
+
+// The last losses of a run, by which it is compared with that level: at most ten.
+constexpr std::size_t kRecentLosses = 10;
+// Puts a loss behind the recent ones, and lets the oldest go.
+void add_recent(std::vector<double>& recent, double loss);
+[[nodiscard]] double mean_of(const std::vector<double>& recent);
+// True iff the mean of recent losses lies within 2 % of the level of guessing, or above it.
+[[nodiscard]] bool is_guessing(double mean, double level);
 
 }  // namespace norma

@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "apps/training/trainer.h"
 
 namespace norma {
 namespace {
 
-constexpr double kBlownUp = 10;    // times the largest loss before
-constexpr std::size_t kLast = 10;  // losses whose mean is compared with the level of guessing
+constexpr double kBlownUp = 10;  // times the largest loss before
 
 // Trains without a folder, in another precision than the run's if so asked.
 std::unique_ptr<Trainer> dry_trainer(RunConfig config, Precision precision) {
@@ -80,13 +78,11 @@ void replay_from_start(const RunFolder& run, const KeptFailure& kept, const RunC
   std::vector<double> recent;
   for (std::int64_t step = result.from_step; step < kept.failure.step; ++step) {
     const StepResult now = wide->train_step(step);
-    recent.push_back(now.loss);
-    if (recent.size() > kLast) recent.erase(recent.begin());
+    add_recent(recent, now.loss);
     show({step + 1, std::nan(""), std::nan(""), now.loss, now.clipped.norm});
   }
-  const double mean =
-      std::accumulate(recent.begin(), recent.end(), 0.0) / static_cast<double>(recent.size());
-  result.fails_again = !(mean <= 0.98 * kept.failure.guessing);
+  const double mean = mean_of(recent);
+  result.fails_again = std::isnan(mean) || is_guessing(mean, kept.failure.guessing);
   result.what = fmt::format("the mean of the last {} losses is {:.4f}; guessing gives {:.4f}",
                             recent.size(), mean, kept.failure.guessing);
 }

@@ -349,13 +349,10 @@ void Trainer::checkpoint(std::int64_t step, Save save) {
   prune_checkpoints(*folder_, std::max<std::int64_t>(1, config_.train.keep), state_);
 }
 
-// The mean of the last losses lies within 2 % of the level of guessing, or above it.
 bool Trainer::at_guessing_level(std::int64_t step) const {
-  if (!guessing_ || step < *config_.train.guessing_after) return false;
-  if (state_.recent.size() < kRecent) return false;
-  double sum = 0;
-  for (double loss : state_.recent) sum += loss;
-  return sum / static_cast<double>(kRecent) > 0.98 * guessing_->loss;
+  return guessing_ && step >= *config_.train.guessing_after &&
+         state_.recent.size() == kRecentLosses &&
+         is_guessing(mean_of(state_.recent), guessing_->loss);
 }
 
 bool Trainer::stops_early() const {
@@ -414,10 +411,10 @@ void Trainer::diverge(RunResult& result, Failure failure, double loss_scale) {
   if (failure.kind == FailureKind::not_finite) {
     failure.reason += first_failure(failure.step - 1, loss_scale);
   }
-  if (kept_.empty()) return;  // resumed behind its last step: what was kept then still holds
   failure.reason = fmt::format("step {}: {}", failure.step, failure.reason);
   result.status = RunStatus::diverged;
   result.reason = failure.reason;
+  if (kept_.empty()) return;  // resumed behind its last step: what was kept then still holds
   try {
     write_failure(*folder_, failure, kept_, resolved_);
   } catch (const std::exception& e) {
@@ -432,8 +429,7 @@ void Trainer::note_step(std::int64_t step, const StepResult& now) {
   state_.skipped_in_a_row = now.finite() ? 0 : state_.skipped_in_a_row + 1;
   state_.loss_spikes.add(now.loss);
   state_.norm_spikes.add(now.clipped.norm);
-  state_.recent.push_back(now.loss);
-  if (state_.recent.size() > kRecent) state_.recent.erase(state_.recent.begin());
+  add_recent(state_.recent, now.loss);
   if (config_.train.stop_above) {
     const bool above = !(now.loss <= config_.train.stop_above->loss);
     state_.above_in_a_row = above ? state_.above_in_a_row + 1 : 0;
@@ -489,36 +485,41 @@ void Trainer::train_steps(RunResult& result) {
       break;
     }
   }
-  // A run that is resumed at its end has not evaluated yet.
+  conclude(result, step, loss_scale);
+  if (result.status == RunStatus::interrupted) {
+    checkpoint(step, Save::always);
+  } else if (result.status != RunStatus::diverged && !saved) {
+    checkpoint(step);
+  }
+}
+
+void Trainer::conclude(RunResult& result, std::int64_t step, double loss_scale) {
+  if (result.status != RunStatus::completed) return;
   const bool stuck = at_guessing_level(step);
   const bool hopeless = fails_to_learn(step);
   if (hopeless) last_evaluation_.reset();
-  if (result.status == RunStatus::completed && !stuck && !last_evaluation_) evaluate_now(step);
+  // A run that is resumed at its end has not evaluated yet.
+  if (!stuck && !last_evaluation_) evaluate_now(step);
   // While a loss scale finds its value, steps are left out without anything being wrong.
   // The loss itself is not scaled.
   const bool searching = scaler_.is_dynamic() && std::isfinite(result.final_loss);
-  const std::int64_t harmless = searching ? train.max_skipped : 0;
-  if (result.status == RunStatus::completed && state_.skipped_in_a_row > harmless) {
+  const std::int64_t harmless = searching ? config_.train.max_skipped : 0;
+  if (state_.skipped_in_a_row > harmless) {
     diverge(result,
             {.kind = FailureKind::not_finite,
              .reason = fmt::format("the last {} updates were left out, since loss or gradient was "
                                    "not finite",
                                    state_.skipped_in_a_row)},
             loss_scale);
-  } else if (result.status == RunStatus::completed && stuck) {
+  } else if (stuck) {
     diverge(result,
             {.kind = FailureKind::guessing,
              .reason = "the loss sits at the level of guessing, " + guessing_->name},
             loss_scale);
-  } else if (result.status == RunStatus::completed && hopeless) {
+  } else if (hopeless) {
     result.status = RunStatus::failed_to_learn;
     result.reason = fmt::format("stopped early at step {}: the last {} losses all lay above {:.6g}",
                                 step, state_.above_in_a_row, config_.train.stop_above->loss);
-  }
-  if (result.status == RunStatus::interrupted) {
-    checkpoint(step, Save::always);
-  } else if (result.status != RunStatus::diverged && !saved) {
-    checkpoint(step);
   }
 }
 

@@ -99,6 +99,8 @@ class Trainer {
   [[nodiscard]] TrainState state_at(std::int64_t step) const;
   // The loop; fills `result` as it goes.
   void train_steps(RunResult& result);
+  // Behind the loop: a last evaluation, and what became of a run that nothing has ended before.
+  void conclude(RunResult& result, std::int64_t step, double loss_scale);
   // Ends the run: says why, with the first op that went wrong, and keeps what a replay needs.
   void diverge(RunResult& result, Failure failure, double loss_scale);
   [[nodiscard]] std::string first_failure(std::int64_t step, double loss_scale);
@@ -141,7 +143,6 @@ class Trainer {
   std::vector<NamedTensor> buffers_;       // the model's; share memory with it
   std::vector<Tensor> buffers_before_;     // their values before the step
   std::optional<Evaluation> last_evaluation_;
-  static constexpr std::size_t kRecent = 10;  // losses that at_guessing_level() looks at
 };
 
 }  // namespace norma
