@@ -15,8 +15,8 @@ namespace norma {
 // pass. Start with an empty one for every text.
 struct Cache {
   std::int64_t length = 0;  // tokens of the passes before
-  // attention: keys and values (B, length, heads, D); cross-attention: those of the source;
-  // a cell: its state (B, hidden); an encoder-decoder: the encoded source.
+  // attention: keys and values (B, length, heads, D); cross-attention: those of the source, which
+  // the encoder so reads once; a cell: its state (B, hidden).
   std::map<std::string, std::vector<Tensor>> kept;
 };
 

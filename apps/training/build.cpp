@@ -4,6 +4,14 @@
 
 namespace norma {
 
+// form_of() takes one for the other.
+static_assert(static_cast<int>(TransformerKind::decoder) ==
+                  static_cast<int>(SequenceForm::decoder) &&
+              static_cast<int>(TransformerKind::encoder) ==
+                  static_cast<int>(SequenceForm::encoder) &&
+              static_cast<int>(TransformerKind::encoder_decoder) ==
+                  static_cast<int>(SequenceForm::encoder_decoder));
+
 SequenceForm form_of(const ModelConfig& model) {
   const auto* transformer = model.get_if<TransformerConfig>();
   return transformer ? static_cast<SequenceForm>(transformer->kind) : SequenceForm::decoder;

@@ -24,7 +24,7 @@ struct Evaluation {
 // "  accuracy 91.20 %  exact 80.00 %", with `before` before each, as far as there are such shares.
 [[nodiscard]] std::string shares_text(const Evaluation& evaluation, std::string_view before = "  ");
 
-// The part that a data set is judged by: the test part where there is one, else validation.
+// The part that a data set is judged by: validation where there is one, else the test part.
 [[nodiscard]] std::optional<Part> evaluation_part(const DataSet& data);
 
 // How the model runs in an evaluation. `training` is the mistake of a forgotten eval(): batch

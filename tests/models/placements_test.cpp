@@ -97,7 +97,7 @@ TEST_CASE("sandwich with identities as its outer norms is pre", "[placements]") 
   CHECK(compare((*model)(ids()), logits(pre), 1e-9) == "");
 }
 
-TEST_CASE("rezero starts as the embeddings, and parallel without norms as none", "[placements]") {
+TEST_CASE("rezero starts as the embeddings", "[placements]") {
   TransformerConfig c = small(ReZeroPlacement{}), empty = c;
   empty.layers = 0;
   CHECK(compare(logits(c), logits(empty), 1e-14) == "");
