@@ -6,6 +6,12 @@
 #include "core/error.h"
 
 namespace norma {
+namespace {
+
+// The least scale, however many steps fail: f32 holds its inverse, and a resume takes it.
+constexpr double kSmallest = 0x1p-126;
+
+}  // namespace
 
 LossScaler::LossScaler(double scale, bool dynamic) : scale_(scale), dynamic_(dynamic) {
   require(std::isfinite(scale) && scale > 0, "loss_scale: expected a number above 0; got {}",
@@ -15,7 +21,7 @@ LossScaler::LossScaler(double scale, bool dynamic) : scale_(scale), dynamic_(dyn
 bool LossScaler::update(bool gradients_finite) {
   if (!dynamic_) return gradients_finite;
   if (!gradients_finite) {
-    scale_ /= 2;
+    scale_ = std::max(scale_ / 2, kSmallest);
     good_steps_ = 0;
   } else if (++good_steps_ == kGrowthInterval) {
     scale_ = std::min(scale_ * 2, kLargest);

@@ -126,7 +126,9 @@ Tensor norm_rows(const Tensor& x, const Tensor& weight, const Tensor& bias,
           o.groups);
   s.groups = o.groups;
   s.space = o.space;
-  s.counted = static_cast<std::int64_t>(std::ceil(static_cast<double>(o.cols) * o.p));
+  // ceil(n p) of the p that was meant: 100 * 0.07 is a hair above 7.
+  s.counted = static_cast<std::int64_t>(
+      std::ceil(std::max(static_cast<double>(o.cols) * o.p - 1e-9, 1e-9)));
   s.centre = o.centre;
   s.eps = o.eps;
   s.gain_offset = o.unit_offset ? 1 : 0;

@@ -49,6 +49,10 @@ TEST_CASE("the loss scale halves at once and doubles after 2000 good steps", "[o
   CHECK(resumed.scale() == 65536);
   CHECK(scale.update(false) == false);  // starts counting anew
   CHECK(scale.state() == LossScaler::State{16384, 0});
+  // However long it goes on, never 0, which a resume would refuse.
+  for (int i = 0; i < 2000; ++i) (void)scale.update(false);
+  CHECK(scale.scale() == 0x1p-126);
+  resumed.load_state(scale.state());
 
   LossScaler fixed = LossScaler::fixed(8);
   CHECK(!fixed.update(false));
