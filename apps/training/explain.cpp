@@ -1,5 +1,7 @@
 #include "apps/training/explain.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -91,9 +93,32 @@ std::string explain_transformer(const TransformerConfig& c) {
   add(text, "attention",
       fmt::format("{} heads of {}, {} key-value heads, {}, position {}", c.heads, head, kv,
                   sees(c.kind), c.position.type()));
+  if (c.qk_norm) {
+    add(text, "",
+        fmt::format("{} on queries and keys, over {}", c.qk_norm->norm.type(),
+                    c.qk_norm->over == QkNormOver::head ? "each head" : "all heads together"));
+  }
+  if (c.window) {
+    std::vector<std::string> windows;
+    for (const Side side : c.sides()) {
+      for (std::int64_t i = 0; i < c.blocks(side); ++i) {
+        const auto window = c.window_of(side, i);
+        windows.push_back(window ? std::to_string(*window) : "all");
+      }
+    }
+    const auto other = [&](const std::string& w) { return w != windows[0]; };
+    if (!windows.empty() && std::none_of(windows.begin(), windows.end(), other)) windows.resize(1);
+    add(text, "", fmt::format("keys seen, at most: {}", fmt::join(windows, ", ")));
+  }
+  if (c.attention_softcap) {
+    add(text, "", fmt::format("logits z become {0} tanh(z / {0})", *c.attention_softcap));
+  }
   add(text, "ffn",
       fmt::format("{} -> {} -> {}, {}", c.width, c.hidden_width(), c.width, c.activation.type()));
   add(text, "head", c.tied ? "the transposed table of tokens" : "a product of its own");
+  if (c.logit_softcap) {
+    add(text, "", fmt::format("logits z become {0} tanh(z / {0})", *c.logit_softcap));
+  }
   for (const std::string& init : told_once(c, [&](Side side, std::int64_t i) {
          const double gain = c.row(side, i, BranchKind::ffn).gain;
          std::string rule = c.resolved_init().type();

@@ -70,6 +70,19 @@ TEST_CASE("norma explain prints the formulas of every file in configs/models", "
   }
 }
 
+TEST_CASE("norma explain tells windows, caps and norms of queries", "[models]") {
+  const auto text = [](const std::string& name) {
+    for (const std::string& file : model_files()) {
+      if (fs::path(file).stem() == name) return explain(load_run_config(file));
+    }
+    return std::string();
+  };
+  CHECK(contains(text("gemma2"), "keys seen, at most: 8, all, 8, all"));
+  CHECK(contains(text("gemma2"), "logits z become 50 tanh(z / 50)"));
+  CHECK(contains(text("gemma2"), "logits z become 30 tanh(z / 30)"));
+  CHECK(contains(text("olmo2"), "rms_norm on queries and keys"));
+}
+
 TEST_CASE("a run of admin profiles its first batch, once", "[models]") {
   const TemporaryFolder folder;
   Json json = small("admin", 0);
