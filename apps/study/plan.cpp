@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "apps/training/run_config.h"
@@ -124,18 +125,14 @@ Scope scope_of(const Plan& plan) {
 // "optimizer.lr" says nothing of the optimizer's type.
 Json base_of(const StudyConfig& study, const std::vector<Arm>& arms) {
   Json base = study.base.value;
-  Json resolved;
-  try {
-    resolved = config::to_json(config::parse<RunConfig>(base));
-  } catch (const config::ConfigError&) {
-    return base;  // incomplete without the arms, or wrong: said of each arm
-  }
+  Json standard = config::to_json(RunConfig{});
+  for (const char* given : {"data", "model"}) standard.erase(given);  // without a default
   for (const Arm& arm : arms) {
     for (const auto& [key, value] : arm.settings.items()) {
       const std::size_t dot = key.find('.');
       const std::string section = key.substr(0, dot);
-      if (dot != std::string::npos && !base.contains(section) && resolved.contains(section)) {
-        base[section] = resolved[section];
+      if (dot != std::string::npos && !base.contains(section) && standard.contains(section)) {
+        base[section] = standard[section];
       }
     }
   }
@@ -180,6 +177,23 @@ PlannedRun plan_run(const StudyConfig& study, const Json& base, const Arm& arm, 
   return run;
 }
 
+// What is wrong with every arm is one slip, of the base or of a factor's key: said once.
+std::vector<config::Problem> merged(const std::vector<config::Problem>& problems,
+                                    std::size_t arms) {
+  std::map<std::string, std::size_t> count;
+  for (const config::Problem& p : problems) ++count[p.text];
+  std::vector<config::Problem> out;
+  std::set<std::string> said;
+  for (const config::Problem& p : problems) {
+    if (arms < 2 || count[p.text] < arms) {
+      out.push_back(p);
+    } else if (said.insert(p.text).second) {
+      out.push_back({p.path.starts_with("arms.") ? "every arm" : p.path, p.text});
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 // "optimizer.lr" = 0.01 gives "lr=0.01"; a text stands without its quotes, and a whole path without
@@ -211,7 +225,7 @@ Plan make_plan(const StudyConfig& study) {
   plan.seeds = study.seeds;
   plan.arms = make_arms(study);
   const Json base = base_of(study, plan.arms);
-  std::vector<config::Problem> problems;
+  std::vector<config::Problem> problems, of_arms;
   set_references(plan, problems);
   std::set<std::string> names, ids;
   for (const Arm& arm : plan.arms) {
@@ -230,7 +244,7 @@ Plan make_plan(const StudyConfig& study) {
                                    config::join("arms", plan.arms[arm].name), found));
       plan.runs.back().arm = arm;
       plan.runs.back().seed = seed;
-      if (seed == 0) problems.insert(problems.end(), found.begin(), found.end());
+      if (seed == 0) of_arms.insert(of_arms.end(), found.begin(), found.end());
       if (found.empty() && !ids.insert(plan.runs.back().id).second) {
         problems.push_back(
             {"arms", fmt::format("\"{}\" is another arm once more, under nearly the same name",
@@ -238,6 +252,7 @@ Plan make_plan(const StudyConfig& study) {
       }
     }
   }
+  for (config::Problem& p : merged(of_arms, plan.arms.size())) problems.push_back(std::move(p));
   if (!problems.empty()) throw config::ConfigError(study.name, problems);
 
   std::vector<std::string> arms;

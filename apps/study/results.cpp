@@ -106,6 +106,12 @@ std::string shown_deviation(const Spread& spread) {
 std::string shown_difference(const Difference& difference) {
   const std::string mean = shown_number(difference.mean);
   if (std::isnan(difference.half_width)) return mean;
+  // A mean far inside its interval has the interval's places, not a power of ten.
+  const std::string half = shown_number(difference.half_width);
+  const std::size_t point = half.find('.');
+  if (mean.find("e-") != mean.npos && point != half.npos && half.find('e') == half.npos) {
+    return fmt::format("{:.{}f} ± {}", difference.mean, half.size() - point - 1, half);
+  }
   return fmt::format("{} ± {}", mean, shown_deviation({difference.mean, difference.half_width}));
 }
 
@@ -130,7 +136,10 @@ std::string shown_evidence(const Evidence& evidence) {
     const auto missing = static_cast<std::size_t>(
         std::count_if(values.begin(), values.end(), [](double x) { return std::isnan(x); }));
     if (missing > 0)
-      return fmt::format("{}: {} of {} values are missing", evidence.text, missing, values.size());
+      return fmt::format(
+          "{}: {} of {} values are missing: not on record (see log_every, probe_every), or the run "
+          "failed",
+          evidence.text, missing, values.size());
     const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
     const auto at = [&](auto x) { return static_cast<std::size_t>(x - values.begin()); };
     return fmt::format("{}: {} values, from {} ({}) to {} ({})", evidence.text, values.size(),

@@ -187,7 +187,14 @@ void resolve_setting(const std::string& key, Json& value, const std::string& fol
 }  // namespace
 
 StudyConfig load_study(const std::string& path) {
-  StudyConfig study = parse<StudyConfig>(load_json(path), {}, path);
+  const Json json = load_json(path);
+  if (json.contains("model") && !json.contains("base")) {
+    throw config::ConfigError(
+        path, {{"base", fmt::format("missing; this is the configuration of one run: `norma train "
+                                    "{0}`, or name it as the \"base\" of a study",
+                                    path)}});
+  }
+  StudyConfig study = parse<StudyConfig>(json, {}, path);
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (study.base.value.is_string()) {
     const std::filesystem::path base = study.base.value.get<std::string>();

@@ -86,7 +86,7 @@ Tensor read_inputs(const DataRecord& record, const std::string& path) {
   require(
       !record.mean.empty(),
       "predict: the run's data are \"{}\"; expected a run on arrays of numbers, like csv, idx or "
-      "fashion_mnist",
+      "fashion_mnist; for text and sequences there is `norma generate RUN PROMPT`",
       record.type);
   const Shape sample = spec_of(record).input;
   const bool table = !is_idx(path);

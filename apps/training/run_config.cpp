@@ -163,6 +163,14 @@ RunConfig parse_run_config(const Json& json, const std::string& source) {
 
 RunConfig load_run_config(const std::string& path, std::span<const std::string> sets) {
   Json json = load_json(path, resolve_paths);
+  if (json.contains("base") && !json.contains("model")) {
+    throw config::ConfigError(
+        path,
+        {{"base", fmt::format("belongs to a study, and this verb takes the configuration of a run; "
+                              "`norma study {}` runs a study, and writes the configurations of its "
+                              "runs to studies/NAME/runs",
+                              path)}});
+  }
   apply_sets(json, sets);
   resolve_paths(json, ".");
   return parse_run_config(json, path);

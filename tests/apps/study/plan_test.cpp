@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "apps/training/run_config.h"
 #include "tests/apps/study/support.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
@@ -135,6 +136,26 @@ TEST_CASE("a study says when a run has surely failed, by the run's own numbers",
   study["stop_failed"]["above"] = "0.5*log(vocabs)";
   NORMA_CHECK_ERROR(make_plan(config::parse<StudyConfig>(study)),
                     "stop_failed.above: column 9 of \"0.5*log(vocabs)\": unknown name");
+}
+
+TEST_CASE("a slip in the base is said once, and no default counts as missing", "[study]") {
+  Json study = config::parse_json(test::kStudy);
+  study["base"].erase("optimizer");
+  study["arms"]["one"]["optimizer.lr"] = 0.001;
+  CHECK(error_of([&] { (void)make_plan(config::parse<StudyConfig>(study)); }).empty());
+  study["base"]["model"]["widht"] = 8;
+  const std::string error = error_of([&] { (void)make_plan(config::parse<StudyConfig>(study)); });
+  CHECK(norma::test::contains(error, "every arm: model.widht: unknown key"));
+  CHECK_FALSE(norma::test::contains(error, "problems"));
+  CHECK_FALSE(norma::test::contains(error, "optimizer"));
+}
+
+TEST_CASE("a study and a run's configuration are told apart", "[study]") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "study.json") << test::kStudy;
+  std::ofstream(folder / "run.json") << config::parse_json(test::kStudy)["base"].dump();
+  NORMA_CHECK_ERROR(load_run_config(folder / "study.json"), "base: belongs to a study");
+  NORMA_CHECK_ERROR(load_study(folder / "run.json"), "this is the configuration of one run");
 }
 
 TEST_CASE("the base may be a file of its own", "[study]") {

@@ -117,6 +117,18 @@ TEST_CASE("measures of a run", "[study]") {
   CHECK(value("final") == 1);
 }
 
+TEST_CASE("a difference and its interval have as many places", "[study]") {
+  const auto shown = [](double mean, double half) {
+    Difference d;
+    d.mean = mean;
+    d.half_width = half;
+    return shown_difference(d);
+  };
+  CHECK(shown(-3.7e-4, 0.0021) == "-0.000 ± 0.002");
+  CHECK(shown(0.25, 0.0021) == "0.250 ± 0.002");
+  CHECK(shown(2.3e-5, 7.1e-5) == "2.30e-05 ± 7.10e-05");
+}
+
 TEST_CASE("the table and the CSV", "[study]") {
   StudyConfig config = test::small_study();
   config.arms.value["two, \"wide\""] = config::parse_json("{}");
@@ -227,7 +239,9 @@ TEST_CASE("evidence over many arms is short", "[study]") {
   CHECK(shown_evidence(e) == "final(\"*\") > 1: 19 of 20; not a7");
   e.truth = false;
   e.values[3] = kMissing;
-  CHECK(shown_evidence(e) == "final(\"*\") > 1: 1 of 20 values are missing");
+  CHECK(shown_evidence(e) ==
+        "final(\"*\") > 1: 1 of 20 values are missing: not on record (see "
+        "log_every, probe_every), or the run failed");
 }
 
 TEST_CASE("numbers as tables show them", "[study]") {
