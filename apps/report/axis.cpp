@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t kFewestTicks = 2;
 constexpr double kTiny = 1e-9;  // of a step or a range: what counts as on the edge, or as none
+constexpr double kMost = 1e300, kLeast = 1e-300;
 
 std::vector<Tick> linear_ticks(double low, double high, std::size_t most) {
   const double raw = (high - low) / static_cast<double>(most);
@@ -54,6 +55,9 @@ double Axis::place(double value) const {
 }
 
 Axis make_axis(double low, double high, bool log, std::size_t most) {
+  // A margin may have gone beyond what a double holds.
+  low = std::clamp(low, log ? kLeast : -kMost, kMost);
+  high = std::clamp(high, low, kMost);
   // A range of rounding errors (a constant rate) is one value, and has no steps between its ends.
   if (!(high - low > kTiny * std::max(std::abs(low), std::abs(high)))) {
     // One value alone stands in the middle.

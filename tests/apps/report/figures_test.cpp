@@ -183,6 +183,8 @@ TEST_CASE("the marks of an axis stand at round numbers", "[report][figures]") {
   const Axis rounded = make_axis(0.003, std::nextafter(0.003, 1), false, 4);
   CHECK(rounded.ticks.size() < 8);
   CHECK(rounded.place(0.003) == Approx(0.5).margin(0.1));
+  CHECK(make_axis(0, INFINITY, true, 4).ticks.size() < 12);
+  CHECK(make_axis(-INFINITY, INFINITY, false, 4).ticks.size() < 12);
   CHECK(short_number(0.4) == "0.40");
   CHECK(short_number(12.34) == "12.3");
   CHECK(short_number(0.05512) == "0.0551");
