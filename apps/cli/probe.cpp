@@ -1,17 +1,21 @@
-// norma probe CONFIG [--set KEY=VALUE]... [--batches N] [--no-curvature] [--json]
+// norma probe CONFIG_OR_STUDY [--arm NAME] [--set KEY=VALUE]... [--batches N] [--no-curvature]
+// [--json]
 #include "apps/training/probe.h"
 
 #include <nlohmann/json.hpp>
 
+#include "apps/cli/study_options.h"
 #include "apps/cli/verb.h"
+#include "apps/study/plan.h"
 #include "apps/training/build.h"
 #include "apps/training/run_folder.h"
+#include "core/config/problems.h"
 
 namespace norma::cli {
 namespace {
 
 struct Arguments {
-  std::string config;
+  std::string config, arm;
   std::vector<std::string> sets;
   std::int64_t batches = 4;
   bool no_curvature = false, json = false;
@@ -28,8 +32,34 @@ ProbeLabels labels_of(const ModelConfig& model) {
   return labels;
 }
 
+// The configuration of an arm, with the study's first seed.
+RunConfig config_of_arm(const Arguments& arguments) {
+  const study::Plan plan = study::make_plan(study::load_study(arguments.config));
+  std::vector<std::string_view> names;
+  for (const study::Arm& arm : plan.arms) names.push_back(arm.name);
+  const auto found =
+      arguments.arm.empty() ? names.begin() : std::find(names.begin(), names.end(), arguments.arm);
+  if (found == names.end()) {
+    throw UsageError(fmt::format("--arm: the study has no arm \"{}\"{}", arguments.arm,
+                                 config::name_hint(arguments.arm, names)));
+  }
+  fmt::print(stderr, "the arm \"{}\" of {}{}\n", *found, names.size(),
+             arguments.arm.empty() && names.size() > 1 ? "; --arm NAME takes another" : "");
+  config::Json json = plan.run(static_cast<std::size_t>(found - names.begin()), 0).config;
+  config::apply_sets(json, arguments.sets);
+  return parse_run_config(json, arguments.config);
+}
+
+RunConfig config_of(const Arguments& arguments) {
+  if (is_study_file(config::load_json(arguments.config))) return config_of_arm(arguments);
+  if (!arguments.arm.empty()) {
+    throw UsageError("--arm: " + arguments.config + " is the configuration of one run, no study");
+  }
+  return load_run_config(arguments.config, arguments.sets);
+}
+
 Status probe_model(const Arguments& arguments) {
-  const RunConfig config = load_run_config(arguments.config, arguments.sets);
+  const RunConfig config = config_of(arguments);
   const auto seed = static_cast<std::uint64_t>(config.seed);
   const auto data = build_data(config);
   const ModelPtr model = build_model(config, data->spec());
@@ -59,7 +89,10 @@ Status probe_model(const Arguments& arguments) {
 
 Action probe_verb(Options& options) {
   const auto arguments = std::make_shared<Arguments>();
-  options.add("CONFIG", arguments->config, "The configuration, a JSON file", {.required = true});
+  options.add("CONFIG", arguments->config, "The configuration, a JSON file, or a study",
+              {.required = true});
+  options.add("--arm", arguments->arm, "The arm of a study (default: its first)",
+              {.value = "NAME"});
   options.add_sets(arguments->sets);
   options.add("--batches", arguments->batches, "Batches that gradients are averaged over",
               {.show_default = true, .low = 1, .high = 10'000});

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/cli/study_options.h"
 #include "apps/cli/verb.h"
 #include "apps/study/plan.h"
 #include "apps/training/trainer.h"
@@ -13,12 +14,6 @@ struct Arguments {
   std::vector<std::string> files, sets;
   bool resolved = false, form_only = false;
 };
-
-// True iff the file is meant as a study: it has what only studies have, and no model.
-bool is_study_file(const config::Json& json) {
-  return !json.contains("model") &&
-         (json.contains("base") || json.contains("arms") || json.contains("claims"));
-}
 
 void validate_study(const std::string& file) {
   const study::Plan plan = study::make_plan(study::load_study(file));

@@ -41,6 +41,20 @@ TEST_CASE("the shipped studies are listed, and an unknown name is an error", "[s
   CHECK(run_norma("reproduce warmup --all").status == 2);
 }
 
+TEST_CASE("an arm of a study is probed", "[study]") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "s.json") << study::test::kStudy;
+  const std::string probe = "probe " + (folder / "s.json") + " --no-curvature";
+  const auto first = run_norma(probe);
+  CHECK(first.status == 0);
+  CHECK(contains(first.err, "--arm NAME takes another"));
+  CHECK(run_norma(probe + " --arm one").out == first.out);
+  const auto unknown = run_norma(probe + " --arm onne");
+  CHECK(unknown.status == 2);
+  CHECK(contains(unknown.err, "the nearest known name is \"one\""));
+  CHECK(run_norma("probe configs/fashion_mlp.json --arm x").status != 0);
+}
+
 TEST_CASE("a report of what is no run is an error", "[report]") {
   const auto wrong = run_norma("report /nowhere");
   CHECK(wrong.status == 1);
