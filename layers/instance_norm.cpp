@@ -16,7 +16,8 @@ InstanceNorm::InstanceNorm(const InstanceNormConfig& config, const Scope& scope,
       in.shape.rank() >= 2,
       "instance_norm: expected channels and space, (C, L) or (C, H, W); got samples of shape {}",
       in.shape);
-  const std::int64_t space = in.shape.numel() / std::max<std::int64_t>(1, channels_of("", in));
+  const std::int64_t space =
+      in.shape.numel() / std::max<std::int64_t>(1, channels_of("instance_norm", in));
   require(
       space != 1,
       "instance_norm: expected more than one value a channel to take statistics of; got samples "

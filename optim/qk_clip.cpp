@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/error.h"
 
@@ -25,14 +24,6 @@ void QkClip::see(std::string_view path, const Tensor& largest) {
   for (std::size_t h = 0; h < heads.size(); ++h) {
     at->second[h] = std::max(at->second[h], heads[h]);
   }
-}
-
-double QkClip::largest() const {
-  double most = -std::numeric_limits<double>::infinity();
-  for (const auto& [path, heads] : seen_) {
-    for (double s : heads) most = std::max(most, s);
-  }
-  return most;
 }
 
 std::int64_t QkClip::find(const std::string& name) const {

@@ -35,8 +35,6 @@ class QkClip {
   // "<path>.q.weight", "<path>.k.weight" and perhaps biases. Of several micro-batches in a step the
   // largest counts.
   void see(std::string_view path, const Tensor& largest);
-  // The largest one seen since the last reset.
-  [[nodiscard]] double largest() const;
   // Scales the weights; call after the optimizer's step. Throws Error if an attention has no such
   // parameters.
   void apply();

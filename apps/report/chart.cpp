@@ -5,6 +5,8 @@
 #include <limits>
 #include <map>
 
+#include "apps/study/statistics.h"
+
 namespace norma::report {
 namespace {
 
@@ -25,20 +27,6 @@ std::vector<double> smoothed(const std::vector<double>& y, std::size_t window) {
     result[i] = sum / static_cast<double>(2 * r + 1);
   }
   return result;
-}
-
-double mean_of(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double x : values) sum += x;
-  return sum / static_cast<double>(values.size());
-}
-
-double deviation_of(const std::vector<double>& values) {
-  if (values.size() < 2) return 0;
-  const double mean = mean_of(values);
-  double squares = 0;
-  for (const double x : values) squares += (x - mean) * (x - mean);
-  return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
 // The least and greatest finite values of y, and of what the seeds span; of positive ones alone
@@ -113,19 +101,19 @@ Curve mean_curve(std::string label, std::size_t color, std::span<const std::vect
   curve.label = std::move(label);
   curve.color = color;
   for (const auto& [x, values] : at) {
-    const double mean = mean_of(values);
+    const study::Spread spread = study::spread(values);
     curve.x.push_back(x);
-    curve.y.push_back(mean);
-    if (window > 1) curve.raw.push_back(mean_of(raw_at[x]));
+    curve.y.push_back(spread.mean);
+    if (window > 1) curve.raw.push_back(study::spread(raw_at[x]).mean);
     if (runs.size() < 2) continue;
     if (band == study::BandKind::range) {
       const auto [low, high] = std::minmax_element(values.begin(), values.end());
       curve.low.push_back(*low);
       curve.high.push_back(*high);
     } else {
-      const double deviation = deviation_of(values);
-      curve.low.push_back(mean - deviation);
-      curve.high.push_back(mean + deviation);
+      const double deviation = values.size() > 1 ? spread.deviation : 0;
+      curve.low.push_back(spread.mean - deviation);
+      curve.high.push_back(spread.mean + deviation);
     }
   }
   return curve;

@@ -31,10 +31,6 @@ Fields Overview::fields() {
           field("thumbnail", &Overview::thumbnail, "Its first figure, small, as SVG.")};
 }
 
-bool Overview::as_expected() const {
-  return std::all_of(claims.begin(), claims.end(), [](const auto& c) { return c.expected; });
-}
-
 namespace {
 
 namespace fs = std::filesystem;

@@ -29,8 +29,6 @@ struct Overview {
   std::string thumbnail;  // SVG
 
   [[nodiscard]] static config::Fields fields();
-  // True iff every verdict is the expected one.
-  [[nodiscard]] bool as_expected() const;
 };
 
 [[nodiscard]] Overview overview_of(const Subject& subject);

@@ -62,7 +62,8 @@ std::string svg_text(double x, double y, std::string_view text, Anchor anchor,
 
 std::string svg_element(const SvgOptions& options, std::string_view title,
                         std::string_view description, const std::string& content) {
-  // Names the element within its page for aria-labelledby would need; the title alone is read too.
+  // aria-labelledby would need a name of its own for each element of a page; the title alone is
+  // read too.
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{}\" viewBox=\"0 0 {} {}\" role=\"img\" "
       "font-family=\"sans-serif\" font-size=\"13\"{}>\n<title>{}</title>\n",

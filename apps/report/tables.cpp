@@ -7,12 +7,13 @@
 #include <set>
 
 #include "apps/report/page.h"
-#include "apps/study/measures.h"
+#include "apps/study/column.h"
 #include "apps/training/progress.h"
 
 namespace norma::report {
 namespace {
 
+using study::Column;
 using study::Outcome;
 using study::RunRecord;
 using study::shown_number;
@@ -31,38 +32,33 @@ void flatten(const study::Json& json, const std::string& path,
   }
 }
 
-bool has_published(const Subject& subject, const std::string& measure) {
-  const std::string name = study::column_of(measure).name;
+bool has_published(const Subject& subject, const Column& column) {
   return std::any_of(subject.arms.begin(), subject.arms.end(),
-                     [&](const Subject::Arm& arm) { return arm.published.contains(name); });
+                     [&](const Subject::Arm& arm) { return arm.published.contains(column.name); });
 }
 
-Cell published_cell(const Subject::Arm& arm, const std::string& measure) {
-  const auto value = arm.published.find(study::column_of(measure).name);
+Cell published_cell(const Subject::Arm& arm, const Column& column) {
+  const auto value = arm.published.find(column.name);
   return {value == arm.published.end() ? "" : study::shown_published(value->second), true};
 }
 
 // One run an arm: a row an arm, a column a measure.
-std::string single_runs_html(const Subject& subject) {
+std::string single_runs_html(const Subject& subject, const std::vector<Column>& columns) {
   std::vector<std::string> head = {""};
-  for (const std::string& name : subject.measures) {
-    head.push_back(study::column_of(name).name);
-    if (has_published(subject, name)) head.emplace_back("published");
+  std::string notes;
+  for (const Column& column : columns) {
+    head.push_back(column.name);
+    if (has_published(subject, column)) head.emplace_back("published");
+    notes += fmt::format("{}{}: {}", notes.empty() ? "" : "; ", column.name, column.doc);
   }
   std::vector<std::vector<Cell>> rows;
   for (std::size_t i = 0; i < subject.arms.size(); ++i) {
     rows.push_back({{swatch(i) + escaped(subject.arms[i].name)}});
-    for (const std::string& name : subject.measures) {
-      rows.back().push_back(
-          {study::shown_value(subject.arms[i].runs[0], study::column_of(name)), true});
-      if (has_published(subject, name))
-        rows.back().push_back(published_cell(subject.arms[i], name));
+    for (const Column& column : columns) {
+      rows.back().push_back({study::shown_value(subject.arms[i].runs[0], column), true});
+      if (has_published(subject, column))
+        rows.back().push_back(published_cell(subject.arms[i], column));
     }
-  }
-  std::string notes;
-  for (const std::string& name : subject.measures) {
-    notes += fmt::format("{}{}: {}", notes.empty() ? "" : "; ", name,
-                         study::column_of(name).measure->doc);
   }
   return fmt::format("<h2>Results</h2>\n{}<p class=\"soft\">{}.</p>\n", table(head, rows),
                      escaped(notes));
@@ -105,14 +101,14 @@ std::string claims_html(const Subject& subject) {
 std::string measures_html(const Subject& subject) {
   const bool single = std::all_of(subject.arms.begin(), subject.arms.end(),
                                   [](const Subject::Arm& arm) { return arm.runs.size() == 1; });
-  if (single) return single_runs_html(subject);
+  const std::vector<Column> columns = study::columns_of(subject.measures);
+  if (single) return single_runs_html(subject, columns);
   std::string html;
-  for (const std::string& name : subject.measures) {
-    const study::Column column = study::column_of(name);
+  for (const Column& column : columns) {
     std::vector<std::string> head = {"", "mean", "std"};
     if (!subject.reference.empty()) head.push_back("minus " + subject.reference);
     head.insert(head.end(), subject.arms[0].run_names.begin(), subject.arms[0].run_names.end());
-    if (has_published(subject, name)) head.emplace_back("published");
+    if (has_published(subject, column)) head.emplace_back("published");
     std::vector<std::vector<Cell>> rows;
     for (std::size_t i = 0; i < subject.arms.size(); ++i) {
       const auto& arm = subject.arms[i];
@@ -133,11 +129,11 @@ std::string measures_html(const Subject& subject) {
       }
       for (const RunRecord& run : arm.runs)
         rows.back().push_back({study::shown_value(run, column), true});
-      if (has_published(subject, name)) rows.back().push_back(published_cell(arm, name));
+      if (has_published(subject, column)) rows.back().push_back(published_cell(arm, column));
     }
     html +=
-        fmt::format("<h2>Results: {}</h2>\n<p class=\"soft\">The {}.{}</p>\n", escaped(name),
-                    escaped(column.measure->doc), subject.reference.empty() ? "" : kDifferenceNote);
+        fmt::format("<h2>Results: {}</h2>\n<p class=\"soft\">The {}.{}</p>\n", escaped(column.name),
+                    escaped(column.doc), subject.reference.empty() ? "" : kDifferenceNote);
     html += table(head, rows);
   }
   return html;

@@ -198,6 +198,14 @@ Value Expression::evaluate(const MeasureValue& measured, std::vector<Evidence>* 
 bool Expression::is_truth() const { return root_->truth; }
 bool Expression::is_list() const { return root_->is_list(); }
 
+double constant_of(std::string_view text, const Scope& scope) {
+  const Expression expression = Expression::parse(text, scope);
+  const Value value = expression.evaluate([](const auto&...) { return kMissing; });
+  require(!value.truth && !value.list && !value.missing,
+          "must be a number that does not depend on a run; got {}", text);
+  return value.values[0];
+}
+
 bool is_glob(std::string_view text) { return text.find_first_of("*?") != std::string_view::npos; }
 
 std::vector<std::size_t> arms_of(std::string_view pattern, std::span<const std::string> arms) {

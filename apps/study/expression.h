@@ -44,6 +44,9 @@ struct Scope {
   std::size_t seeds = 1;
   std::map<std::string, double, std::less<>> numbers;            // by dotted path
   std::map<std::string, PublishedTable, std::less<>> published;  // by name
+  // What the word `arm` stands for, where an expression is written once for every arm: of figures
+  // and of tables. There a measure that needs no more than the arm may stand without a call.
+  std::optional<std::size_t> arm;
 };
 
 // Where evaluation finds a measure's value for the run of an arm and a seed (by index).
@@ -95,5 +98,8 @@ class Expression {
                                                std::span<const std::string> arms);
 // True iff the text has a sign of a glob.
 [[nodiscard]] bool is_glob(std::string_view text);
+
+// The value of an expression that must be a number which no run decides. Throws Error.
+[[nodiscard]] double constant_of(std::string_view text, const Scope& scope);
 
 }  // namespace norma::study

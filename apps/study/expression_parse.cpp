@@ -51,6 +51,7 @@ constexpr Function kFunctions[] = {
 };
 
 constexpr std::string_view kPublished = "published";  // a call, of a table of the study
+constexpr std::string_view kArm = "arm";
 
 // An argument of a call: a text in quotes, or a value.
 struct Argument {
@@ -266,7 +267,9 @@ class Parser {
     }
     at_ += name.size();
     skip_space();
-    return take("(") ? parse_call(name, begin) : named_number(name, begin);
+    if (take("(")) return parse_call(name, begin);
+    const Measure* measure = scope_.arm ? find_measure(name) : nullptr;
+    return measure ? measure_of_arm(*measure, begin) : named_number(name, begin);
   }
 
   NodePtr number(double x) const {
@@ -295,6 +298,7 @@ class Parser {
       return number(exact->second);
     }
     std::vector<std::string_view> fits, all;
+    if (scope_.arm) all = measure_names();
     for (const auto& [path, value] : scope_.numbers) {
       all.push_back(path);
       if (std::string_view(path).ends_with(fmt::format(".{}", name))) fits.push_back(path);
@@ -328,6 +332,11 @@ class Parser {
       argument.is_text = true;
       argument.text = text_.substr(at_ + 1, end - at_ - 1);
       at_ = end + 1;
+      skip_space();
+    } else if (scope_.arm && peek_name() == kArm) {
+      argument.is_text = true;
+      argument.text = scope_.arms[*scope_.arm];
+      at_ += kArm.size();
       skip_space();
     } else {
       argument.value = parse_or();
@@ -378,6 +387,11 @@ class Parser {
     fail(begin, fmt::format("unknown arm \"{}\"{}", arm, config::name_hint(arm, known)));
   }
 
+  [[nodiscard]] const char* arm_words() const {
+    return scope_.arm ? "the word arm, or the name of one in quotes"
+                      : "the name of an arm in quotes";
+  }
+
   NodePtr call_measure(const Measure& measure, std::vector<Argument> arguments,
                        std::size_t begin) const {
     NodePtr node = make(Op::measure, measure.truth, {}, begin);
@@ -388,13 +402,13 @@ class Parser {
       } else if (!a.is_text && a.value->op == Op::number) {
         node->numbers.push_back(a.value->number);
       } else {
-        fail(a.at, fmt::format("{} expects the name of an arm in quotes{}{}", measure.name,
+        fail(a.at, fmt::format("{} expects {}{}{}", measure.name, arm_words(),
                                measure.text ? ", then a text in quotes" : "",
                                measure.numbers > 0 ? ", then a number" : ""));
       }
     }
     if (texts.size() < (measure.text ? 2 : 1)) {
-      fail(begin, fmt::format("{} expects the name of an arm in quotes{}", measure.name,
+      fail(begin, fmt::format("{} expects {}{}", measure.name, arm_words(),
                               measure.text ? ", then a text in quotes" : ""));
     }
     if (measure.text) {
@@ -409,6 +423,14 @@ class Parser {
     node->measure = &measure;
     set_arms(*node, texts, begin);
     return node;
+  }
+
+  // A measure's name alone.
+  NodePtr measure_of_arm(const Measure& measure, std::size_t begin) const {
+    std::vector<Argument> arguments(1);
+    arguments[0].is_text = true;
+    arguments[0].text = scope_.arms[*scope_.arm];
+    return call_measure(measure, std::move(arguments), begin);
   }
 
   NodePtr call_published(const std::vector<Argument>& arguments, std::size_t begin) const {

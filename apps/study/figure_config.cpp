@@ -26,7 +26,9 @@ Fields CurvesConfig::fields() {
              field("log_x", &CurvesConfig::log_x, "Steps on a log axis."),
              field("log_y", &CurvesConfig::log_y, "A log axis; null: for gradients and probes."),
              field("smooth", &CurvesConfig::smooth,
-                   "Records that the curve is averaged over; null: a sixtieth of the run.",
+                   "Records that the curve is averaged over; null: of loss a sixtieth of the run, "
+                   "of others "
+                   "none.",
                    at_least(1)),
              field("band", &CurvesConfig::band, "What the band shows of the seeds."),
          };

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
+#include "apps/study/column.h"
 #include "apps/study/plan.h"
 
 namespace norma::study {
@@ -13,19 +14,6 @@ namespace {
 constexpr std::size_t kCrowded = 12;     // curves in one field
 constexpr std::size_t kFewestCells = 3;  // values of a factor that a heat map or a line shows
 constexpr const char* kNamedArms = "arms";
-
-// The value at a dotted path; null if there is none.
-const Json* at_path(const Json& json, const std::string& path) {
-  const Json* value = &json;
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find('.', begin), path.size());
-    const std::string part = path.substr(begin, end - begin);
-    if (!value->is_object() || !value->contains(part)) return nullptr;
-    value = &(*value)[part];
-    begin = end + 1;
-  }
-  return value;
-}
 
 // The arms that one of the globs means, which stand between |, in the order of the plan.
 std::vector<std::size_t> arms_of_globs(const std::string& globs, const Scope& scope) {
@@ -82,31 +70,6 @@ std::string level_label(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_object() && value.contains("type")) return value["type"].get<std::string>();
   return value.dump();
-}
-
-// Every word `arm` outside of quotes becomes the arm's name in quotes; a measure's name alone is a
-// call of it.
-std::string with_arm(const std::string& value, const std::string& arm) {
-  const char quote = arm.find('"') == std::string::npos ? '"' : '\'';
-  const std::string name = quote + arm + quote;
-  const Measure* measure = find_measure(value);
-  if (measure && !measure->text && measure->numbers == 0) return value + "(" + name + ")";
-  const auto is_word = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
-  };
-  std::string text;
-  for (std::size_t i = 0; i < value.size();) {
-    std::size_t end = i + 1;
-    if (value[i] == '"' || value[i] == '\'') {
-      end = std::min(value.find(value[i], i + 1), value.size() - 1) + 1;
-    } else if (is_word(value[i])) {
-      while (end < value.size() && is_word(value[end])) ++end;
-    }
-    const std::string part = value.substr(i, end - i);
-    text += part == "arm" ? name : part;
-    i = end;
-  }
-  return text;
 }
 
 class Planner {
@@ -194,7 +157,9 @@ class Planner {
 
   std::optional<Expression> value_of(const std::string& value, std::size_t arm) {
     try {
-      Expression expression = Expression::parse(with_arm(value, plan_.arms[arm].name), scope_);
+      Scope scope = scope_;
+      scope.arm = arm;
+      Expression expression = Expression::parse(value, scope);
       if (!expression.is_truth()) return expression;
       problem("value", "expected a number; got a yes or no: {}", value);
     } catch (const Error& e) {
@@ -250,8 +215,9 @@ class Planner {
 
   void lay_out_as(const HeatConfig& figure) {
     std::vector<std::size_t> x, y;
+    bool numeric_y = false;
     if (!lay_axis("x", figure.x, figure_.x, figure_.numeric_x, x) ||
-        !lay_axis("y", figure.y, figure_.y, figure_.numeric_y, y))
+        !lay_axis("y", figure.y, figure_.y, numeric_y, y))
       return;
     std::vector<std::string> gone = {figure.x, figure.y};
     // Arms that set the axes' keys themselves are not told apart by their names too.
@@ -286,11 +252,7 @@ class Planner {
 
   std::optional<double> number(const char* field, const std::string& text) {
     try {
-      const Expression expression = Expression::parse(text, scope_);
-      const Value value = expression.evaluate([](const auto&...) { return kMissing; });
-      if (!expression.is_truth() && value.values.size() == 1 && !value.missing)
-        return value.values[0];
-      problem(field, "must be a number that does not depend on a run; got {}", text);
+      return constant_of(text, scope_);
     } catch (const Error& e) {
       problem(field, "{}", e.what());
     }
@@ -330,12 +292,12 @@ std::vector<FigureConfig> usual_figures(const Plan& plan) {
     HeatConfig heat;
     heat.y = numeric[0];
     heat.x = numeric[1];
-    heat.value = column_of(plan.config.measures[0]).call;
+    heat.value = column_of(plan.config.measures[0]).expression;
     figures.insert(figures.begin(), heat);
   } else if (numeric.size() == 1) {
     LineConfig line;
     line.x = numeric[0];
-    line.value = column_of(plan.config.measures[0]).call;
+    line.value = column_of(plan.config.measures[0]).expression;
     figures.push_back(line);
   }
   return figures;

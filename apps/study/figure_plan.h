@@ -31,7 +31,7 @@ struct PlannedFigure {
   std::vector<std::string> panels;  // their titles; one without a title where there are none
   std::vector<std::string> series;  // labels; the same in every panel
   std::vector<FigureLevel> x, y;    // of heat and line; x of numbers ascends
-  bool numeric_x = false, numeric_y = false;
+  bool numeric_x = false;
   std::vector<FigureEntry> entries;
   std::optional<double> fails_above;  // of heat, where it is given
 };

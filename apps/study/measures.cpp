@@ -1,11 +1,7 @@
 #include "apps/study/measures.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-
-#include "core/config/problems.h"
-#include "core/error.h"
 
 namespace norma::study {
 namespace {
@@ -124,7 +120,7 @@ constexpr Measure kMeasures[] = {
      .value = gradient_spikes},
     {.name = "seconds", .doc = "time that the run took", .value = seconds_of},
     {.name = "diverged",
-     .doc = "whether the run was stopped since it was not finite",
+     .doc = "whether the run diverged: not finite, or at the level of guessing",
      .truth = true,
      .value = has_diverged},
     {.name = "probe",
@@ -154,61 +150,6 @@ std::vector<std::string_view> measure_names() {
   std::vector<std::string_view> names;
   for (const Measure& measure : kMeasures) names.push_back(measure.name);
   return names;
-}
-
-Column column_of(std::string_view text) {
-  const auto trimmed = [](std::string_view part) {
-    while (part.starts_with(' ')) part.remove_prefix(1);
-    while (part.ends_with(' ')) part.remove_suffix(1);
-    return part;
-  };
-  const auto quoted = [](std::string_view part) {
-    return part.size() >= 2 && (part.front() == '\'' || part.front() == '"') &&
-           part.back() == part.front();
-  };
-  Column column;
-  column.name = text;
-  std::string_view call = trimmed(text);
-  if (const std::size_t sign = call.find('='); sign < call.find_first_of("('\"")) {
-    column.name = trimmed(call.substr(0, sign));
-    call = trimmed(call.substr(sign + 1));
-  }
-  column.call = call;
-  const std::size_t open = std::min(call.find('('), call.size());
-  const std::string_view name = trimmed(call.substr(0, open));
-  column.measure = find_measure(name);
-  require(column.measure, "unknown measure \"{}\"{}", name,
-          config::name_hint(name, measure_names()));
-  const Measure& measure = *column.measure;
-  std::size_t arms = open == call.size() ? 1 : 0, texts = 0;  // a name alone means the arm
-  bool good = !column.name.empty() && (arms == 1 || call.ends_with(')'));
-  std::string_view rest =
-      arms == 0 && good ? trimmed(call.substr(open + 1, call.size() - open - 2)) : "";
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find(','), rest.size());
-    const std::string_view part = trimmed(rest.substr(0, end));
-    double x = 0;
-    if (part == "arm" && arms == 0) {
-      ++arms;
-    } else if (quoted(part) && arms == 1 && column.numbers.empty()) {
-      column.text = part.substr(1, part.size() - 2);
-      ++texts;
-    } else if (const auto [at, error] = std::from_chars(part.data(), part.data() + part.size(), x);
-               error == std::errc() && at == part.data() + part.size() && arms == 1) {
-      column.numbers.push_back(x);
-    } else {
-      good = false;
-    }
-    rest = trimmed(rest.substr(std::min(end + 1, rest.size())));
-  }
-  require(good && arms == 1 && texts == (measure.text ? 1 : 0) &&
-              column.numbers.size() == measure.numbers,
-          "\"{}\": expected {}{}{}{}", text, measure.name,
-          measure.text || measure.numbers > 0 ? "(arm" : "", measure.text ? ", 'name'" : "",
-          measure.numbers > 0 ? ", a number)"
-          : measure.text      ? ")"
-                              : "");
-  return column;
 }
 
 }  // namespace norma::study

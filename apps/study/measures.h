@@ -38,21 +38,4 @@ struct Measure {
 [[nodiscard]] const Measure* find_measure(std::string_view name);
 [[nodiscard]] std::vector<std::string_view> measure_names();
 
-// A measure as tables list it: its name; or, with what it is given behind the arm, a call in which
-// `arm` stands for the arm, perhaps under a name of its own: "loss(arm, 100)",
-// "rms = probe(arm, 'stream.rms.blocks.last', 0)".
-struct Column {
-  std::string name;  // "rms"; else the whole text
-  std::string call;  // without that name
-  const Measure* measure = nullptr;
-  std::string text;
-  std::vector<double> numbers;
-
-  [[nodiscard]] double of(const RunRecord& run) const {
-    return measure->of(run, {.text = text, .numbers = numbers});
-  }
-};
-// Throws Error with what is wrong.
-[[nodiscard]] Column column_of(std::string_view text);
-
 }  // namespace norma::study

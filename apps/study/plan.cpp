@@ -146,9 +146,7 @@ void stop_failed(RunConfig& config, const StopFailedConfig& stop,
   Scope scope;
   collect_numbers(config::to_json(config), {}, scope.numbers);
   try {
-    const Expression level = Expression::parse(stop.above, scope);
-    require(!level.is_truth(), "expected a number; got a yes or no");
-    config.train.stop_above = {level.evaluate({}).values[0], stop.after, stop.steps};
+    config.train.stop_above = {constant_of(stop.above, scope), stop.after, stop.steps};
   } catch (const Error& e) {
     problems.push_back({"stop_failed.above", e.what()});
   }
@@ -202,6 +200,18 @@ std::string level_name(const std::string& key, const Json& value) {
   std::string text = value.is_string() ? value.get<std::string>() : value.dump();
   if (text.starts_with('/')) text.erase(0, text.rfind('/') + 1);
   return key.substr(key.rfind('.') + 1) + "=" + text;
+}
+
+const Json* at_path(const Json& json, const std::string& path) {
+  const Json* value = &json;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('.', begin), path.size());
+    const std::string part = path.substr(begin, end - begin);
+    if (!value->is_object() || !value->contains(part)) return nullptr;
+    value = &(*value)[part];
+    begin = end + 1;
+  }
+  return value;
 }
 
 std::string slug(std::string_view name) {
@@ -281,12 +291,7 @@ Plan make_plan(const StudyConfig& study) {
   for (std::size_t i = 0; i < study.floors.size(); ++i) {
     const std::string path = config::join(config::join("floors", i), "expr");
     try {
-      const Expression expression = Expression::parse(study.floors[i].expr, scope);
-      if (expression.is_truth() || expression.is_list()) {
-        problems.push_back({path, "a floor must be a number that does not depend on a run"});
-        continue;
-      }
-      plan.floors.push_back({study.floors[i].label, expression.evaluate({}).values[0]});
+      plan.floors.push_back({study.floors[i].label, constant_of(study.floors[i].expr, scope)});
     } catch (const Error& e) {
       problems.push_back({path, e.what()});
     }

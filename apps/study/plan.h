@@ -66,6 +66,9 @@ struct Plan {
 // A factor's value in an arm's name: "lr=0.01".
 [[nodiscard]] std::string level_name(const std::string& key, const Json& value);
 
+// The value at a dotted path; null if there is none.
+[[nodiscard]] const Json* at_path(const Json& json, const std::string& path);
+
 // Small letters, digits and single hyphens: a name as a part of a path.
 [[nodiscard]] std::string slug(std::string_view name);
 

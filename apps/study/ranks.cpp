@@ -30,6 +30,7 @@ namespace {
 constexpr int kSizeTag = 1, kBodyTag = 2;
 constexpr std::int64_t kLargest = 1 << 28;            // bytes of a part: MPI counts in int
 constexpr auto kPatience = std::chrono::seconds(30);  // for the rest of a message
+// Between looks: MPI has no wait with a deadline, and one without keeps a core busy.
 constexpr auto kNap = std::chrono::milliseconds(1);
 
 // Calls `f` with the begin and the length of each part of a text.
@@ -59,8 +60,7 @@ Ranks::Ranks() {
 
 Ranks::~Ranks() {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (!outgoing_.empty() && !lost_) {
-    clear_sent();
+  for (clear_sent(); !outgoing_.empty() && !lost_; clear_sent()) {
     if (std::chrono::steady_clock::now() > deadline) lost_ = true;
     std::this_thread::sleep_for(kNap);
   }

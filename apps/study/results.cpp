@@ -4,8 +4,6 @@
 #include <cmath>
 #include <set>
 
-#include "apps/study/measures.h"
-
 namespace norma::study {
 namespace {
 
@@ -41,9 +39,8 @@ std::string ClaimResult::verdict() const {
   return *held ? "held" : "did not hold";
 }
 
-std::vector<double> StudyResults::column(std::string_view text, std::size_t arm) const {
+std::vector<double> StudyResults::values(const Column& column, std::size_t arm) const {
   std::vector<double> values;
-  const Column column = column_of(text);
   for (std::size_t seed = 0; seed < plan->seeds.size(); ++seed)
     values.push_back(column.of(run(arm, seed)));
   return values;
@@ -166,8 +163,7 @@ std::string table_text(const StudyResults& results) {
   std::string text;
   std::size_t name_width = 0;
   for (const Arm& arm : plan.arms) name_width = std::max(name_width, letters(arm.name));
-  for (const std::string& measure : plan.config.measures) {
-    const Column column = column_of(measure);
+  for (const Column& column : columns_of(plan.config.measures)) {
     std::vector<std::vector<std::string>> rows;
     std::vector<std::string> head = {column.name, "mean", "std"};
     const bool compared = plan.seeds.size() > 1 && plan.arms.size() > 1;
@@ -177,14 +173,14 @@ std::string table_text(const StudyResults& results) {
     if (published) head.emplace_back("published");
     rows.push_back(head);
     for (std::size_t arm = 0; arm < plan.arms.size(); ++arm) {
-      const std::vector<double> values = results.column(measure, arm);
+      const std::vector<double> values = results.values(column, arm);
       const Spread s = spread(values);
       std::vector<std::string> row = {plan.arms[arm].name, shown_number(s.mean),
                                       shown_deviation(s)};
       if (const std::size_t reference = plan.arms[arm].reference; compared) {
         row.push_back(reference == arm ? ""
                                        : shown_difference(paired_difference(
-                                             values, results.column(measure, reference))));
+                                             values, results.values(column, reference))));
       }
       for (std::size_t seed = 0; seed < values.size(); ++seed) {
         row.push_back(shown_value(results.run(arm, seed), column));
@@ -228,13 +224,13 @@ std::string summary_csv(const StudyResults& results) {
   const Plan& plan = *results.plan;
   std::string text =
       "arm,measure,seeds,mean,std,reference,difference,difference_low,difference_high,published\n";
+  const std::vector<Column> columns = columns_of(plan.config.measures);
   for (std::size_t arm = 0; arm < plan.arms.size(); ++arm) {
-    for (const std::string& measure : plan.config.measures) {
-      const Column column = column_of(measure);
-      const std::vector<double> values = results.column(measure, arm);
+    for (const Column& column : columns) {
+      const std::vector<double> values = results.values(column, arm);
       const Spread s = spread(values);
       const std::size_t reference = plan.arms[arm].reference;
-      const Difference d = paired_difference(values, results.column(measure, reference));
+      const Difference d = paired_difference(values, results.values(column, reference));
       const PublishedTable* published = results.published(column.name);
       std::vector<std::string> cells = {csv_cell(plan.arms[arm].name),
                                         csv_cell(column.name),
@@ -254,7 +250,7 @@ std::string summary_csv(const StudyResults& results) {
 
 std::string results_csv(const StudyResults& results) {
   const Plan& plan = *results.plan;
-  std::vector<std::string> settings, columns = plan.config.measures;
+  std::vector<std::string> settings, listed = plan.config.measures;
   for (const Arm& arm : plan.arms) {
     for (const auto& [key, value] : arm.settings.items()) {
       if (std::find(settings.begin(), settings.end(), key) == settings.end())
@@ -262,11 +258,11 @@ std::string results_csv(const StudyResults& results) {
     }
   }
   for (const char* usual : {"best", "seconds"}) {
-    if (std::find(columns.begin(), columns.end(), usual) == columns.end())
-      columns.emplace_back(usual);
+    if (std::find(listed.begin(), listed.end(), usual) == listed.end()) listed.emplace_back(usual);
   }
+  const std::vector<Column> columns = columns_of(listed);
   std::string text = "arm,seed,status,steps";
-  for (const std::string& column : columns) text += "," + csv_cell(column_of(column).name);
+  for (const Column& column : columns) text += "," + csv_cell(column.name);
   for (const auto& [name, table] : plan.published) text += "," + csv_cell("published." + name);
   for (const std::string& key : settings) text += "," + csv_cell(key);
   text += ",folder\n";
@@ -277,19 +273,12 @@ std::string results_csv(const StudyResults& results) {
     text +=
         fmt::format("{},{},{},{}", csv_cell(arm.name), plan.seeds[run.seed],
                     name_of(record.outcome), record.train.empty() ? 0 : record.train.back().step);
-    for (const std::string& column : columns)
-      text += "," + csv_number(column_of(column).of(record));
+    for (const Column& column : columns) text += "," + csv_number(column.of(record));
     for (const auto& [name, table] : plan.published)
       text += "," + csv_number(table[run.arm].value_or(kMissing));
     for (const std::string& key : settings) {
       // The value that ran, whether the arm or the base sets it.
-      const Json* value = &run.config;
-      for (std::size_t begin = 0; value && begin <= key.size();) {
-        const std::size_t end = std::min(key.find('.', begin), key.size());
-        const std::string part = key.substr(begin, end - begin);
-        value = value->is_object() && value->contains(part) ? &(*value)[part] : nullptr;
-        begin = end + 1;
-      }
+      const Json* value = at_path(run.config, key);
       text +=
           "," +
           (value ? csv_cell(value->is_string() ? value->get<std::string>() : value->dump()) : "");

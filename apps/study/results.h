@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/study/column.h"
 #include "apps/study/plan.h"
 #include "apps/study/run_record.h"
 #include "apps/study/statistics.h"
@@ -33,7 +34,7 @@ struct StudyResults {
     return runs[seed * plan->arms.size() + arm];
   }
   // A column of the tables, for an arm: a value a seed.
-  [[nodiscard]] std::vector<double> column(std::string_view text, std::size_t arm) const;
+  [[nodiscard]] std::vector<double> values(const Column& column, std::size_t arm) const;
   // The published table of a column's name, or null.
   [[nodiscard]] const PublishedTable* published(std::string_view column) const;
   // True iff every claim's verdict is the expected one, and no run failed.

@@ -17,12 +17,13 @@ namespace {
 
 std::string study_file(const std::string& folder) { return folder + "/study.json"; }
 
-void print_results(const StudyResults& results) {
+void print_results(const StudyResults& results, const report::Subject& subject) {
   const StudyConfig& config = results.plan->config;
   fmt::print("{}\n\n{}\n", config.title.empty() ? config.name : config.title, table_text(results));
-  report::Chart chart = report::loss_chart(report::subject_of(results));
+  report::Chart chart = report::loss_chart(subject);
   for (std::size_t arm = 0; arm < chart.curves.size(); ++arm) {
-    chart.curves[arm].label += " " + shown_number(spread(results.column("final", arm)).mean);
+    chart.curves[arm].label +=
+        " " + shown_number(spread(results.values(column_of("final"), arm)).mean);
   }
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
   const std::string plot = report::text_plot(chart, {.colors = terminal});
@@ -33,6 +34,17 @@ void print_results(const StudyResults& results) {
     fmt::print("{} {}: {}\n", results.plan->runs[i].id, name_of(run.outcome), run.reason);
   }
   fmt::print("{}", claims_text(results));
+}
+
+// Returns the path of the page.
+std::string write_report(const std::string& folder, const StudyResults& results,
+                         const report::Subject& subject) {
+  write_file(folder + "/results.csv", results_csv(results));
+  write_file(folder + "/summary.csv", summary_csv(results));
+  const std::string path = folder + "/report.html";
+  write_file(path, report::html_report(subject));
+  report::write_overview(folder, report::overview_of(subject));
+  return path;
 }
 
 }  // namespace
@@ -54,9 +66,10 @@ StudyStatus run_study(const std::string& file, const StudyOptions& options) {
     return StudyStatus::interrupted;
 
   const StudyResults results = judge(plan, read_results(plan, folder));
-  print_results(results);
+  const report::Subject subject = report::subject_of(results);
+  print_results(results, subject);
   std::fflush(stdout);
-  fmt::print("\n{}\n", write_study_report(folder));
+  fmt::print("\n{}\n", write_report(folder, results, subject));
   return results.as_expected() ? StudyStatus::as_expected : StudyStatus::unexpected;
 }
 
@@ -66,13 +79,8 @@ std::string write_study_report(const std::string& folder, const std::string& svg
   const Plan plan = make_plan(load_study(study_file(folder)));
   const StudyResults results = judge(plan, read_results(plan, folder));
   const report::Subject subject = report::subject_of(results);
-  write_file(folder + "/results.csv", results_csv(results));
-  write_file(folder + "/summary.csv", summary_csv(results));
-  const std::string path = folder + "/report.html";
-  write_file(path, report::html_report(subject));
-  report::write_overview(folder, report::overview_of(subject));
   if (!svg.empty()) write_file(svg, report::paper_svg(subject));
-  return path;
+  return write_report(folder, results, subject);
 }
 
 }  // namespace norma::study

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "apps/study/measures.h"
+#include "apps/study/column.h"
 #include "apps/training/run_config.h"
 
 namespace norma {

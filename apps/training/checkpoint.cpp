@@ -16,7 +16,6 @@ namespace {
 
 constexpr const char* kModel = "model.safetensors";
 constexpr const char* kOptimizer = "optimizer.safetensors";
-constexpr const char* kAverages = "ema.safetensors";
 constexpr const char* kSeries = "series.safetensors";
 constexpr const char* kState = "state.json";
 
@@ -121,7 +120,7 @@ TensorFiles tensors_of(const Learner& learner) {
   TensorFiles files;
   files[kModel] = learner.state();
   files[kOptimizer] = learner.optimizer.state();
-  if (learner.ema) files[kAverages] = learner.ema->state();
+  if (learner.ema) files[kAveragesFile] = learner.ema->state();
   return files;
 }
 
@@ -184,7 +183,7 @@ std::vector<std::string> restore(const Checkpoint& checkpoint, const Learner& le
   copy_state(weights, in_types_of(weights, file_of(checkpoint, kModel)));
   learner.optimizer.parameters().publish();
   load(kOptimizer, learner.optimizer);
-  if (learner.ema) load(kAverages, *learner.ema);
+  if (learner.ema) load(kAveragesFile, *learner.ema);
   return left;
 }
 
@@ -250,8 +249,8 @@ std::int64_t load_weights(const RunFolder& run, std::int64_t step, Module& model
   }
   const Checkpoint checkpoint = read_checkpoint(run, step);
   std::vector<NamedTensor> weights = file_of(checkpoint, kModel);
-  if (checkpoint.files.contains(kAverages)) {
-    for (const NamedTensor& average : file_of(checkpoint, kAverages)) {
+  if (checkpoint.files.contains(kAveragesFile)) {
+    for (const NamedTensor& average : file_of(checkpoint, kAveragesFile)) {
       for (NamedTensor& w : weights) {
         if (w.name == average.name) w.tensor = average.tensor;
       }

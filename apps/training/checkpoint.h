@@ -21,6 +21,9 @@
 
 namespace norma {
 
+// The file of a checkpoint that has the averages of train.ema.
+constexpr const char* kAveragesFile = "ema.safetensors";
+
 // What a checkpoint knows besides tensors. The data order and the dropout streams are functions of
 // the seed and the step, so no generator's state is needed.
 struct TrainState {

@@ -17,7 +17,7 @@ class Line {
   Line(const std::vector<Tensor>& parameters, const std::vector<std::vector<double>>& gradients)
       : parameters_(parameters) {
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-      start_.push_back(parameters[i].clone());
+      start_.push_back(parameters[i].to_vector());
       direction_.push_back(gradients[i]);
       for (double& g : direction_.back()) g /= std::abs(g) + kAdamEps;
     }
@@ -29,15 +29,15 @@ class Line {
   void move(double lr) {
     const NoGrad off;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      std::vector<double> values = start_[i].to_vector();
+      std::vector<double> values = start_[i];
       for (std::size_t k = 0; k < values.size(); ++k) values[k] -= lr * direction_[i][k];
       parameters_[i].copy_(Tensor::from(parameters_[i].shape(), values, parameters_[i].dtype()));
     }
   }
 
  private:
-  std::vector<Tensor> parameters_, start_;
-  std::vector<std::vector<double>> direction_;
+  std::vector<Tensor> parameters_;
+  std::vector<std::vector<double>> start_, direction_;
 };
 
 }  // namespace

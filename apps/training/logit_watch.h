@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "layers/observer.h"
 #include "optim/qk_clip.h"

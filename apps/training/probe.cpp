@@ -18,6 +18,7 @@ namespace {
 using Vector = std::vector<double>;
 
 constexpr double kAdamBeta1 = 0.9;
+constexpr std::int64_t kMostJudges = 4;  // batches up to which a first step is judged
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
 // Puts mode and running statistics back when it ends.
@@ -319,13 +320,17 @@ ProbeValues probe(Model& model, const DataSet& data, const LossConfig& loss,
     const Tensor value = loss.apply(output_of(model, batch, options, 0, nullptr), batch.targets);
     put_curvature(values, value, parameters, squares, options);
     // The step is that of the first batch; what it does is judged on the others, as in training.
+    const std::int64_t from = options.batches > 1 ? 1 : 0;
+    std::vector<Batch> others;
+    for (std::int64_t i = from; i < std::min(options.batches, kMostJudges); ++i) {
+      others.push_back(data.train_batch(i, options.batch));
+    }
     const auto fresh_loss = [&] {
       const NoGrad off;
       double sum = 0;
-      const std::int64_t from = options.batches > 1 ? 1 : 0;
-      for (std::int64_t i = from; i < options.batches; ++i) {
-        const Batch other = data.train_batch(i, options.batch);
-        sum += loss.apply(output_of(model, other, options, i, nullptr), other.targets).item();
+      std::int64_t index = from;
+      for (const Batch& other : others) {
+        sum += loss.apply(output_of(model, other, options, index++, nullptr), other.targets).item();
       }
       return sum;
     };

@@ -51,11 +51,9 @@ std::vector<std::pair<std::string, double>> rounding(Model& model, Model& exact,
                                                      const LossConfig& loss) {
   {
     const NoGrad off;
-    std::vector<NamedTensor> state = exact.state_dict();
-    std::size_t i = 0;
-    for (const NamedTensor& t : model.state_dict()) state[i++].tensor.copy_(t.tensor);
+    exact.load_state_dict(model.state_dict());
     std::vector<Tensor> parameters = exact.parameters();
-    i = 0;
+    std::size_t i = 0;
     for (const Tensor& p : model.parameters()) {
       parameters[i++].set_requires_grad(p.requires_grad());  // some may be frozen
     }

@@ -36,20 +36,22 @@ HWY_INLINE double loss_rows(const CrossEntropyShape& s, const T* x, const std::i
   RowSums<T> sums[kMostRows];
   const std::int64_t together = rows_together(s.cols);
   double sum = 0;
-  for (std::int64_t r = 0; r < rows; r += together) {
-    const std::int64_t n = std::min(together, rows - r);
+  for (std::int64_t r = 0; r < rows;) {
+    // Rows that count, together; a row that does not costs nothing.
+    std::int64_t n = 0;
+    while (n < together && r + n < rows && !(s.has_ignore && targets[r + n] == s.ignore)) ++n;
+    if (n == 0) {
+      stats[2 * r] = stats[2 * r + 1] = 0;
+      ++r;
+      continue;
+    }
     const T* block = x + r * s.cols;
     s.label_smoothing > 0 ? sums_of_rows<true>(block, n, s.cols, sums)
                           : sums_of_rows<false>(block, n, s.cols, sums);
     for (std::int64_t i = 0; i < n; ++i) {
-      T* of_row = stats + 2 * (r + i);
-      const std::int64_t target = targets[r + i];
-      if (s.has_ignore && target == s.ignore) {
-        of_row[0] = of_row[1] = 0;
-      } else {
-        sum += row_loss(s, sums[i], block[i * s.cols + target], of_row);
-      }
+      sum += row_loss(s, sums[i], block[i * s.cols + targets[r + i]], stats + 2 * (r + i));
     }
+    r += n;
   }
   return sum;
 }

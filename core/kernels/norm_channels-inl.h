@@ -155,7 +155,7 @@ HWY_NOINLINE void ColumnProducts(const ChannelsTask<T>& a, const Piece& p) {
 template <class T>
 HWY_NOINLINE void RunProducts(const ChannelsTask<T>& a, const Piece& p) {
   const hn::ScalableTag<T> d;
-  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), space = a.shape.space;
+  const std::int64_t space = a.shape.space;
   for (std::int64_t r = 0; r < p.rows(); ++r) {
     const T* HWY_RESTRICT x = a.x + p.offset + r * a.stride();
     const T* HWY_RESTRICT dy = a.dy + p.offset + r * a.stride();
@@ -164,33 +164,12 @@ HWY_NOINLINE void RunProducts(const ChannelsTask<T>& a, const Piece& p) {
         PrefetchRun(x + a.stride(), HWY_MIN(space, kBlock));
         PrefetchRun(dy + a.stride(), HWY_MIN(space, kBlock));
       }
-      // for (i = 0; i < space; ++i) sum += dy[i], product += dy[i] * (x[i] - mean) * rstd;
-      const auto mean = hn::Set(d, a.mean[c]), rstd = hn::Set(d, a.rstd[c]);
-      double sum = 0, product = 0;
-      for (std::int64_t b = 0; b < space; b += kBlock) {
-        const std::int64_t stop = HWY_MIN(space, b + kBlock);
-        auto p0 = hn::Zero(d), p1 = p0, q0 = p0, q1 = p0;
-        std::int64_t i = b;
-        for (; i + 2 * lanes <= stop; i += 2 * lanes) {
-          const auto g0 = hn::LoadU(d, dy + i), g1 = hn::LoadU(d, dy + i + lanes);
-          p0 = hn::Add(p0, g0);
-          p1 = hn::Add(p1, g1);
-          q0 = hn::MulAdd(g0, hn::Mul(hn::Sub(hn::LoadU(d, x + i), mean), rstd), q0);
-          q1 = hn::MulAdd(g1, hn::Mul(hn::Sub(hn::LoadU(d, x + i + lanes), mean), rstd), q1);
-        }
-        for (; i < stop; i += lanes) {
-          const std::int64_t k = HWY_MIN(lanes, stop - i);
-          const auto g = LoadTail(d, dy + i, k);
-          p0 = hn::Add(p0, g);
-          q0 = hn::MulAdd(g, hn::Mul(hn::Sub(LoadTail(d, x + i, k), mean), rstd), q0);
-        }
-        sum += static_cast<double>(SumLanes(d, hn::Add(p0, p1)));
-        product += static_cast<double>(SumLanes(d, hn::Add(q0, q1)));
-      }
+      const Products run =
+          ProductsOf(d, x, dy, space, hn::Set(d, a.mean[c]), hn::Set(d, a.rstd[c]));
       double& all = a.first[p.down * a.columns() + c];
       double& all_products = a.second[p.down * a.columns() + c];
-      all = sum + (r == 0 ? 0 : all);
-      all_products = product + (r == 0 ? 0 : all_products);
+      all = run.sum + (r == 0 ? 0 : all);
+      all_products = run.product + (r == 0 ? 0 : all_products);
     }
   }
 }

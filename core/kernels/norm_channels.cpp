@@ -156,9 +156,10 @@ void keep_products(const ChannelsTask<T>& a, std::int64_t c) {
   };
   put(a.out.dbias, a.out.accumulate_dbias, sum);
   put(a.out.dweight, a.out.accumulate_dweight, product);
+  if (a.given) return;  // the lines stay 0
   for (std::int64_t i = c * a.pieces.columns; i < (c + 1) * a.pieces.columns; ++i) {
-    a.lines[3][i] = a.given ? T{0} : static_cast<T>(sum / count);
-    a.lines[4][i] = a.given ? T{0} : static_cast<T>(product / count);
+    a.lines[3][i] = static_cast<T>(sum / count);
+    a.lines[4][i] = static_cast<T>(product / count);
   }
 }
 

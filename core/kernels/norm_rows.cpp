@@ -263,7 +263,6 @@ template <class T>
 HWY_NOINLINE void BackwardSegments(const RowsBackward<T>& a, std::int64_t begin, std::int64_t end,
                                    T* dweight, T* dbias) {
   const hn::ScalableTag<T> d;
-  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const RowsShape& s = a.shape;
   const std::int64_t per_row = s.cols / s.space;
   for (std::int64_t r = begin; r < end; ++r) {
@@ -274,30 +273,9 @@ HWY_NOINLINE void BackwardSegments(const RowsBackward<T>& a, std::int64_t begin,
     const auto vm = hn::Set(d, mean), vr = hn::Set(d, a.rstd[r]);
     double s1 = 0, s2 = 0;
     for (std::int64_t c = 0; c < per_row; ++c) {
-      // for i: p += dy[i]; q += dy[i] * (x[i] - mean) * rstd;
       const T* HWY_RESTRICT xc = x + c * s.space;
       const T* HWY_RESTRICT gc = dy + c * s.space;
-      double p = 0, q = 0;
-      for (std::int64_t b = 0; b < s.space; b += kBlock) {
-        const std::int64_t stop = HWY_MIN(s.space, b + kBlock);
-        auto p0 = hn::Zero(d), p1 = p0, q0 = p0, q1 = p0;
-        std::int64_t i = b;
-        for (; i + 2 * lanes <= stop; i += 2 * lanes) {
-          const auto g0 = hn::LoadU(d, gc + i), g1 = hn::LoadU(d, gc + i + lanes);
-          p0 = hn::Add(p0, g0);
-          p1 = hn::Add(p1, g1);
-          q0 = hn::MulAdd(g0, hn::Mul(hn::Sub(hn::LoadU(d, xc + i), vm), vr), q0);
-          q1 = hn::MulAdd(g1, hn::Mul(hn::Sub(hn::LoadU(d, xc + i + lanes), vm), vr), q1);
-        }
-        for (; i < stop; i += lanes) {
-          const std::int64_t k = HWY_MIN(lanes, stop - i);
-          const auto g = LoadTail(d, gc + i, k);
-          p0 = hn::Add(p0, g);
-          q0 = hn::MulAdd(g, hn::Mul(hn::Sub(LoadTail(d, xc + i, k), vm), vr), q0);
-        }
-        p += static_cast<double>(SumLanes(d, hn::Add(p0, p1)));
-        q += static_cast<double>(SumLanes(d, hn::Add(q0, q1)));
-      }
+      const auto [p, q] = ProductsOf(d, xc, gc, s.space, vm, vr);
       if (dweight) {
         dweight[r * per_row + c] = static_cast<T>(q);
         dbias[r * per_row + c] = static_cast<T>(p);

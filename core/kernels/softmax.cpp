@@ -63,10 +63,9 @@ HWY_INLINE void softmax_rows(SoftmaxForm form, const T* x, std::int64_t rows, st
   T max[kMostRows];
   double sum[kMostRows];
   const std::int64_t together = rows_together(2 * cols);
-  for (std::int64_t begin = 0; begin < rows; begin += together) {
+  for (std::int64_t begin = 0; begin < rows;
+       begin += together, x += together * cols, y += together * cols) {
     const std::int64_t n = std::min(together, rows - begin);
-    x += begin == 0 ? 0 : together * cols;
-    y += begin == 0 ? 0 : together * cols;
     for (std::int64_t r = 0; r < n; ++r) max[r] = max_of(x + r * cols, cols);
     for (std::int64_t r = 0; r < n; ++r) {
       sum[r] = 0;

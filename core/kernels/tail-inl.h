@@ -87,6 +87,39 @@ HWY_INLINE double SumOf(D d, const T* HWY_RESTRICT x, std::int64_t n, const F& f
   return total;
 }
 
+struct Products {
+  double sum = 0, product = 0;
+};
+
+// for (i = 0; i < n; ++i) sum += dy[i], product += dy[i] * (x[i] - mean) * rstd;
+template <class D, class T>
+HWY_INLINE Products ProductsOf(D d, const T* HWY_RESTRICT x, const T* HWY_RESTRICT dy,
+                               std::int64_t n, hn::Vec<D> mean, hn::Vec<D> rstd) {
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  Products total;
+  for (std::int64_t b = 0; b < n; b += kBlock) {
+    const std::int64_t stop = HWY_MIN(n, b + kBlock);
+    auto p0 = hn::Zero(d), p1 = p0, q0 = p0, q1 = p0;
+    std::int64_t i = b;
+    for (; i + 2 * lanes <= stop; i += 2 * lanes) {
+      const auto g0 = hn::LoadU(d, dy + i), g1 = hn::LoadU(d, dy + i + lanes);
+      p0 = hn::Add(p0, g0);
+      p1 = hn::Add(p1, g1);
+      q0 = hn::MulAdd(g0, hn::Mul(hn::Sub(hn::LoadU(d, x + i), mean), rstd), q0);
+      q1 = hn::MulAdd(g1, hn::Mul(hn::Sub(hn::LoadU(d, x + i + lanes), mean), rstd), q1);
+    }
+    for (; i < stop; i += lanes) {
+      const std::int64_t k = HWY_MIN(lanes, stop - i);
+      const auto g = LoadTail(d, dy + i, k);
+      p0 = hn::Add(p0, g);
+      q0 = hn::MulAdd(g, hn::Mul(hn::Sub(LoadTail(d, x + i, k), mean), rstd), q0);
+    }
+    total.sum += static_cast<double>(SumLanes(d, hn::Add(p0, p1)));
+    total.product += static_cast<double>(SumLanes(d, hn::Add(q0, q1)));
+  }
+  return total;
+}
+
 }  // namespace norma::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -27,7 +27,6 @@ TEST_CASE("a head above tau has queries and keys scaled by the root, biases too"
                                    {"a.v.weight", v}}));
   clip.see("a", Tensor::from({2}, {8, 2}));  // gamma = 2/8 for the first, whose root is 1/2
   clip.see("a", Tensor::from({2}, {3, 1}));  // another micro-batch: the larger counts
-  CHECK(clip.largest() == 8);
   const auto version = q.version();
   clip.apply();
   CHECK(q.version() > version);

@@ -160,11 +160,12 @@ TEST_CASE("pictures of odd data are still pictures", "[report][figures]") {
   }
   const std::string svg = drawn(curve, false);
   CHECK(svg.size() < 30'000);
-  CHECK(contains(svg, "L"));
-  Chart flat;
-  flat.curves.push_back(curve);
-  const Range range = y_range(flat);
-  CHECK(range.high > 10);
+  Chart chart;
+  chart.y_given = Range{0, 11};
+  chart.curves = {curve};
+  const std::string with = draw_svg(chart);
+  chart.curves[0].y[77'777] = 1;
+  CHECK(with != draw_svg(chart));
 }
 
 TEST_CASE("the marks of an axis stand at round numbers", "[report][figures]") {
@@ -178,7 +179,7 @@ TEST_CASE("the marks of an axis stand at round numbers", "[report][figures]") {
         std::vector<std::string>{"0.1", "0.2", "0.5", "1"});
   CHECK(labels(make_axis(1e-4, 1e4, true, 9)).front() == "0.0001");
   CHECK(labels(make_axis(2.2, 2.9, true, 4)).size() >= 2);  // no 1, 2, 5 in it but plain numbers
-  CHECK(make_axis(3, 3, false, 5).place(3) == Approx(1.0 / 2).margin(0.5));
+  CHECK(make_axis(3, 3, false, 5).place(3) == Approx(0.5));
   // A constant rate with its rounding errors.
   const Axis rounded = make_axis(0.003, std::nextafter(0.003, 1), false, 4);
   CHECK(rounded.ticks.size() < 8);

@@ -15,7 +15,8 @@ const Scope kScope{
     {"pre", "post", "gone", "nan", "post, lr=0.01"},
     3,
     {{"data.vocab", 64}, {"model.layers", 24}, {"encoder.layers", 2}, {"steps", 150}},
-    {{"table", {0.5, 3.0, {}, INFINITY, 2.0}}}};
+    {{"table", {0.5, 3.0, {}, INFINITY, 2.0}}},
+    {}};
 
 double measured(const Measure& measure, std::size_t arm, std::size_t seed,
                 const MeasureArguments& arguments) {

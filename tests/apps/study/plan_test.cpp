@@ -81,15 +81,16 @@ TEST_CASE("what is wrong with an arm or a claim is said before anything runs", "
   NORMA_CHECK_ERROR(plan_with("seeds", "[1, 1]"), "a seed stands twice");
   NORMA_CHECK_ERROR(plan_with("seeds", "[]"), "seeds");
   NORMA_CHECK_ERROR(plan_with("measures", R"json(["finale"])json"),
-                    "unknown measure \"finale\"; the nearest known name is \"final\"");
+                    "unknown name \"finale\"; the nearest known name is \"final\"");
   NORMA_CHECK_ERROR(plan_with("measures", R"json(["loss"])json"),
-                    "measures.0: \"loss\": expected loss(arm, a number)");
-  NORMA_CHECK_ERROR(plan_with("measures", R"json(["probe(arm, 0)"])json"),
-                    "expected probe(arm, 'name', a number)");
-  NORMA_CHECK_ERROR(plan_with("measures", R"json(["final('one')"])json"), "expected final");
-  NORMA_CHECK_ERROR(plan_with("measures", R"json(["= final"])json"), "expected final");
-  NORMA_CHECK_ERROR(plan_with("measures", R"json(["loss(1)"])json"),
-                    "expected loss(arm, a number)");
+                    "measures.0: column 1 of \"loss\": loss expects 1 number behind the arm");
+  NORMA_CHECK_ERROR(
+      plan_with("measures", R"json(["probe(arm, 0)"])json"),
+      "probe expects the word arm, or the name of one in quotes, then a text in quotes");
+  NORMA_CHECK_ERROR(plan_with("measures", R"json(["final('one')"])json"), "unknown arm \"one\"");
+  NORMA_CHECK_ERROR(plan_with("measures", R"json(["= final"])json"),
+                    "expected a measure, or `name = expression`");
+  NORMA_CHECK_ERROR(plan_with("measures", R"json(["loss(1)"])json"), "loss expects the word arm");
   NORMA_CHECK_ERROR(
       plan_with("claims", R"json([{"text": "x", "expr": "final(\"three\") < 1"}])json"),
       "claims.0.expr: column 1");
@@ -98,6 +99,9 @@ TEST_CASE("what is wrong with an arm or a claim is said before anything runs", "
   NORMA_CHECK_ERROR(
       plan_with("claims", R"json([{"text": "x", "expr": "1 < 2", "expect": "fails"}])json"),
       "needs a sentence why");
+  NORMA_CHECK_ERROR(
+      plan_with("floors", R"json([{"label": "x", "expr": "mean(final(\"one\"))"}])json"),
+      "does not depend on a run");
   NORMA_CHECK_ERROR(plan_with("floors", R"json([{"label": "x", "expr": "final(\"one\")"
 }])json"),
                     "does not depend on a run");

@@ -197,7 +197,7 @@ TEST_CASE("tables list measures with what they are given, under names of their o
         "two   6.000  2.828  2.000 ± 0.000   4.000   8.000      8.000\n");
   CHECK(contains(results_csv(results), ",steps,third,norm,best,seconds,published.norm,"));
   CHECK(column_of("loss( arm,3 )").name == "loss( arm,3 )");
-  CHECK(column_of("norm = probe(arm, 'a', 0)").call == "probe(arm, 'a', 0)");
+  CHECK(column_of("norm = probe(arm, 'a', 0)").expression == "probe(arm, 'a', 0)");
   CHECK(contains(summary_csv(results), "one,norm,2,4,2.8284271247461903,one,0,0,0,7\n"));
 }
 

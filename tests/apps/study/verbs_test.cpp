@@ -52,7 +52,10 @@ TEST_CASE("an arm of a study is probed", "[study]") {
   const auto unknown = run_norma(probe + " --arm onne");
   CHECK(unknown.status == 2);
   CHECK(contains(unknown.err, "the nearest known name is \"one\""));
-  CHECK(run_norma("probe configs/fashion_mlp.json --arm x").status != 0);
+  const auto run =
+      run_norma("probe " + norma::test::source_dir() + "/configs/fashion_mlp.json --arm x");
+  CHECK(run.status == 2);
+  CHECK(contains(run.err, "is the configuration of one run"));
 }
 
 TEST_CASE("a report of what is no run is an error", "[report]") {

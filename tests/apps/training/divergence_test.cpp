@@ -22,6 +22,13 @@ Json wild_config() {
   return config;
 }
 
+// Copies a run as it was when it had saved `last`, but for its records.
+void copy_until(const std::string& run, const std::string& to, std::int64_t last) {
+  fs::copy(run, to, fs::copy_options::recursive);
+  for (const std::int64_t step : RunFolder(to).checkpoint_steps())
+    if (step > last) fs::remove_all(step_folder(to, step));
+}
+
 TEST_CASE("the shipped examples: a replay tells dynamics from rounding", "[training]") {
   const TemporaryFolder folder;
   const auto verdict = [&](const std::string& name) {
@@ -106,9 +113,7 @@ TEST_CASE("with on_divergence: continue, a resumed run ends in the same bits", "
   CHECK(whole.steps == 60);
   for (const std::int64_t last : {9, 45, 60}) {
     const std::string part = folder / std::to_string(last);
-    fs::copy(folder / "whole", part, fs::copy_options::recursive);
-    for (const std::int64_t step : RunFolder(part).checkpoint_steps())
-      if (step > last) fs::remove_all(step_folder(part, step));
+    copy_until(folder / "whole", part, last);
     const RunResult result = train(config, part, true);
     CHECK(result.status == whole.status);
     CHECK(result.reason == whole.reason);
@@ -160,9 +165,7 @@ TEST_CASE("a run whose losses stay above a level stops, at the same step when it
   CHECK(Json::parse(bytes(folder / "whole/summary.json"))["status"] == "failed_to_learn");
   for (const std::int64_t last : {4, 8, 10}) {
     const std::string part = folder / std::to_string(last);
-    fs::copy(folder / "whole", part, fs::copy_options::recursive);
-    for (const std::int64_t step : RunFolder(part).checkpoint_steps())
-      if (step > last) fs::remove_all(step_folder(part, step));
+    copy_until(folder / "whole", part, last);
     const RunResult result = train(config, part, true);
     CHECK(result.status == whole.status);
     CHECK(result.reason == whole.reason);
