@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kOps = "ops";
 constexpr const char* kScaling = "scaling";
 
-struct Arguments {
+struct BenchArguments {
   std::vector<std::string> names;
   std::vector<std::string> against;
   double seconds = 5;
@@ -27,7 +27,7 @@ struct Arguments {
   bool compile = false;
 };
 
-Status run(const Arguments& a) {
+Status run(const BenchArguments& a) {
   std::vector<std::string> names = a.names;
   const auto section = [&](const char* name) {
     const bool named = std::erase(names, name) > 0;
@@ -88,7 +88,7 @@ Status run(const Arguments& a) {
 }  // namespace
 
 Action bench_verb(Options& options) {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<BenchArguments>();
   std::string known;
   for (const bench::Workload& w : bench::workloads()) {
     known += fmt::format("\n  {:<11} {}", w.name, w.doc);

@@ -4,14 +4,14 @@
 namespace norma::cli {
 namespace {
 
-struct Arguments {
+struct ForkArguments {
   std::string run;
   std::int64_t step = 0;
   std::vector<std::string> sets;
   TrainOptions options;
 };
 
-Status fork_run(const Arguments& arguments) {
+Status fork_run(const ForkArguments& arguments) {
   const RunFolder parent = RunFolder::open(arguments.run);
   RunConfig config = load_run_config(parent.config_path(), arguments.sets);
   if (config.name == load_run_config(parent.config_path()).name) {
@@ -25,7 +25,7 @@ Status fork_run(const Arguments& arguments) {
 }  // namespace
 
 Action fork_verb(Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ForkArguments>();
   options.add("RUN", arguments->run, "Folder of the run to go on from", {.required = true});
   options.add("--at", arguments->step, "Step of one of its checkpoints", {.required = true});
   options.add_sets(arguments->sets);

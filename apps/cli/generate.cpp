@@ -9,12 +9,12 @@
 namespace norma::cli {
 namespace {
 
-struct Arguments {
+struct GenerateArguments {
   std::string run, prompt;
   GenerationOptions options;
 };
 
-Status generate_text(const Arguments& arguments) {
+Status generate_text(const GenerateArguments& arguments) {
   if (!std::isfinite(arguments.options.temperature)) {
     throw UsageError("--temperature: expected a number from 0 to 1e6");
   }
@@ -54,7 +54,7 @@ Status generate_text(const Arguments& arguments) {
 }  // namespace
 
 Action generate_verb(Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<GenerateArguments>();
   options.add("RUN", arguments->run, "Folder of a run on text", {.required = true});
   options.add("PROMPT", arguments->prompt, "Text to go on from, or to translate");
   options.add("--tokens", arguments->options.tokens, "Tokens to write",

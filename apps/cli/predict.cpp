@@ -8,12 +8,12 @@
 namespace norma::cli {
 namespace {
 
-struct Arguments {
+struct PredictArguments {
   std::string run, input;
   std::int64_t step = 0;
 };
 
-Status predict_file(const Arguments& arguments) {
+Status predict_file(const PredictArguments& arguments) {
   FinishedRun run(arguments.run, arguments.step);
   const std::vector<Prediction> predictions =
       predict(run, read_inputs(run.record(), arguments.input));
@@ -30,7 +30,7 @@ Status predict_file(const Arguments& arguments) {
 }  // namespace
 
 Action predict_verb(Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<PredictArguments>();
   options.add("RUN", arguments->run, "Folder of a run on arrays of numbers", {.required = true});
   options.add("INPUT", arguments->input, "CSV or IDX file with the samples", {.required = true});
   options.add("--step", arguments->step,

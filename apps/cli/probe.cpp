@@ -14,7 +14,7 @@
 namespace norma::cli {
 namespace {
 
-struct Arguments {
+struct ProbeArguments {
   std::string config, arm;
   std::vector<std::string> sets;
   std::int64_t batches = 4;
@@ -33,7 +33,7 @@ ProbeLabels labels_of(const ModelConfig& model) {
 }
 
 // The configuration of an arm, with the study's first seed.
-RunConfig config_of_arm(const Arguments& arguments) {
+RunConfig config_of_arm(const ProbeArguments& arguments) {
   const study::Plan plan = study::make_plan(study::load_study(arguments.config));
   std::vector<std::string_view> names;
   for (const study::Arm& arm : plan.arms) names.push_back(arm.name);
@@ -50,7 +50,7 @@ RunConfig config_of_arm(const Arguments& arguments) {
   return parse_run_config(json, arguments.config);
 }
 
-RunConfig config_of(const Arguments& arguments) {
+RunConfig config_of(const ProbeArguments& arguments) {
   if (is_study_file(config::load_json(arguments.config))) return config_of_arm(arguments);
   if (!arguments.arm.empty()) {
     throw UsageError("--arm: " + arguments.config + " is the configuration of one run, no study");
@@ -58,7 +58,7 @@ RunConfig config_of(const Arguments& arguments) {
   return load_run_config(arguments.config, arguments.sets);
 }
 
-Status probe_model(const Arguments& arguments) {
+Status probe_model(const ProbeArguments& arguments) {
   const RunConfig config = config_of(arguments);
   const auto seed = static_cast<std::uint64_t>(config.seed);
   const auto data = build_data(config);
@@ -88,7 +88,7 @@ Status probe_model(const Arguments& arguments) {
 }  // namespace
 
 Action probe_verb(Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ProbeArguments>();
   options.add("CONFIG", arguments->config, "The configuration, a JSON file, or a study",
               {.required = true});
   options.add("--arm", arguments->arm, "The arm of a study (default: its first)",

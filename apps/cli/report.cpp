@@ -10,13 +10,13 @@
 namespace norma::cli {
 namespace {
 
-struct Arguments {
+struct ReportArguments {
   std::vector<std::string> folders;
   std::string out, svg;
 };
 
 // A study gets its own page; the runs share one, beside each other.
-Status write_reports(const Arguments& arguments) {
+Status write_reports(const ReportArguments& arguments) {
   std::vector<std::string> runs;
   for (const std::string& folder : arguments.folders) {
     if (!study::is_study(folder)) {
@@ -42,7 +42,7 @@ Status write_reports(const Arguments& arguments) {
 }  // namespace
 
 Action report_verb(Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ReportArguments>();
   options.add("RUN_OR_STUDY", arguments->folders, "Folders of runs or studies", {.required = true});
   options.add(
       "--out", arguments->out,

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kDefaultStudy = "warmup";
 
-struct Arguments {
+struct ReproduceArguments {
   std::vector<std::string> names;
   bool list = false;
   bool all = false;
@@ -60,7 +60,7 @@ Status list(const std::string& folder) {
   return kDone;
 }
 
-Status reproduce(const Arguments& arguments) {
+Status reproduce(const ReproduceArguments& arguments) {
   const std::string folder = experiments_folder();
   if (arguments.list) return list(folder);
   const std::vector<std::string> known = shipped(folder);
@@ -114,7 +114,7 @@ Status reproduce(const Arguments& arguments) {
 }  // namespace
 
 Action reproduce_verb(Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ReproduceArguments>();
   options.add("NAME", arguments->names, "Studies, as --list names them (default: warmup)");
   options.add_flag("--list", arguments->list, "Print the shipped studies");
   options.add_flag("--all", arguments->all, "Run every study that is not long");

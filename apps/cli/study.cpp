@@ -7,11 +7,11 @@
 namespace norma::cli {
 
 Action study_verb(Options& options) {
-  struct Arguments {
+  struct StudyArguments {
     std::string file;
     study::StudyOptions options;
   };
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<StudyArguments>();
   options.add("FILE", arguments->file, "The study, a JSON file", {.required = true});
   options.add("--out", arguments->options.folder, "Folder of the study (default: studies/<name>)");
   add_study_options(options, arguments->options);

@@ -5,7 +5,7 @@
 namespace norma::cli {
 namespace {
 
-struct Arguments {
+struct TrainArguments {
   std::string config;
   std::vector<std::string> sets;
   TrainOptions options;
@@ -14,7 +14,7 @@ struct Arguments {
 }  // namespace
 
 Action train_verb(Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<TrainArguments>();
   options.add("CONFIG", arguments->config, "The configuration, a JSON file", {.required = true});
   options.add_sets(arguments->sets);
   options.add("--out", arguments->options.out, "Folder of the run (default: runs/<name>)");

@@ -10,7 +10,7 @@
 namespace norma::cli {
 namespace {
 
-struct Arguments {
+struct ValidateArguments {
   std::vector<std::string> files, sets;
   bool resolved = false, form_only = false;
 };
@@ -21,7 +21,7 @@ void validate_study(const std::string& file) {
              plan.seeds.size());
 }
 
-void validate_run(const std::string& file, const Arguments& arguments) {
+void validate_run(const std::string& file, const ValidateArguments& arguments) {
   const RunConfig run = load_run_config(file, arguments.sets);
   const config::Json json = config::to_json(run);
   // A trainer is built of all parts of a run, and refuses what does not fit.
@@ -36,7 +36,7 @@ void validate_run(const std::string& file, const Arguments& arguments) {
 }  // namespace
 
 Action validate_verb(Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ValidateArguments>();
   options.add("CONFIG", arguments->files, "Configurations, or studies", {.required = true});
   options.add_sets(arguments->sets);
   options.add_flag("--resolved", arguments->resolved, "Print each with all defaults filled in");

@@ -18,9 +18,9 @@ constexpr std::size_t kDescribed = 12;    // curves whose ends are told in the d
 constexpr double kPaperLetter = 13;
 constexpr double kLow = 0.4;  // of the field: a level in it has its label at the left end
 
-class Plotter {
+class SvgPlotter {
  public:
-  Plotter(const Chart& chart, const SvgOptions& options)
+  SvgPlotter(const Chart& chart, const SvgOptions& options)
       : chart_(chart), options_(options), palette_(options.palette()) {
     const Range range = y_range(chart);
     y_ = make_axis(range.low, range.high, chart.log_y, options.y_ticks);
@@ -302,7 +302,7 @@ class Plotter {
 
 std::string draw_svg(const Chart& chart, const SvgOptions& options) {
   if (chart.empty()) return "";
-  return Plotter(chart, options).draw();
+  return SvgPlotter(chart, options).draw();
 }
 
 }  // namespace norma::report

@@ -38,9 +38,9 @@ void spread_labels(std::vector<Label>& labels, std::size_t height) {
   }
 }
 
-class Plotter {
+class TextPlotter {
  public:
-  Plotter(const Chart& chart, const TextPlotOptions& options)
+  TextPlotter(const Chart& chart, const TextPlotOptions& options)
       : chart_(chart), options_(options), range_(y_range(chart)) {
     for (const Curve& curve : chart.curves) {
       for (const double x : curve.x) {
@@ -151,7 +151,7 @@ class Plotter {
 
 std::string text_plot(const Chart& chart, const TextPlotOptions& options) {
   if (chart.empty()) return "";
-  return Plotter(chart, options).plot();
+  return TextPlotter(chart, options).plot();
 }
 
 }  // namespace norma::report

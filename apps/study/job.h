@@ -1,6 +1,7 @@
 // A task's process while it runs.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "apps/study/live.h"
 
 namespace norma::study {
+
+// How often jobs are asked for their end, and ranks for messages.
+constexpr auto kPollEvery = std::chrono::milliseconds(20);
 
 class Job {
  public:

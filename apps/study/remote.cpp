@@ -24,7 +24,6 @@ using config::Json;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kFolder = "@";  // what stands for the task's folder in its arguments
-constexpr auto kPollEvery = std::chrono::milliseconds(20);  // processes and messages, by turns
 constexpr auto kTellEvery = std::chrono::seconds(1);
 constexpr auto kSilence = std::chrono::seconds(30);  // after which a rank counts as lost
 

@@ -30,7 +30,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kPollEvery = std::chrono::milliseconds(20);
 constexpr auto kPatience = std::chrono::seconds(20);  // for a stopped run to save
 constexpr int kDivergedStatus = 3;                    // of `norma train`; or it failed to learn
 constexpr std::size_t kLongestReason = 300;           // letters kept of a failed run's last words
