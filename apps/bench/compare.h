@@ -23,8 +23,8 @@ struct RunOptions {
 
 struct Comparison {
   Result own;
-  std::optional<Result> peer;
-  std::optional<Result> compiled;  // the peer's compiled model
+  std::optional<Result> peer{};
+  std::optional<Result> compiled{};  // the peer's compiled model
   // Our median by the peer's: below 1 is faster.
   [[nodiscard]] double ratio() const { return own.ms_median / peer->ms_median; }
 };

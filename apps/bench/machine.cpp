@@ -1,7 +1,6 @@
 #include "apps/bench/machine.h"
 
 #include <cblas.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,8 +8,8 @@
 #include <vector>
 
 #include "core/kernels/gemm.h"
+#include "core/kernels/past_cache.h"
 #include "core/parallel.h"
-#include "core/storage.h"
 
 namespace norma::bench {
 namespace {
@@ -22,16 +21,25 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t kSide = 512;
 constexpr double kFlops = 2.0 * kSide * kSide * kSide;
 
+template <class F>
+double seconds_of(const F& f) {
+  const auto start = Clock::now();
+  f();
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double median(std::vector<double>& values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
 // GFLOP/s of the fastest call of f, which does `products` of them, within `seconds`.
 template <class F>
 double best_rate(double seconds, double products, F&& f) {
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   double best = 0;
   do {
-    const auto start = Clock::now();
-    f();
-    const std::chrono::duration<double> took = Clock::now() - start;
-    best = std::max(best, products * kFlops / took.count() / 1e9);
+    best = std::max(best, products * kFlops / seconds_of(f) / 1e9);
   } while (Clock::now() < end);
   return best;
 }
@@ -57,46 +65,44 @@ double measure_gemm_rate(double seconds) {
   return std::max(blas, own);
 }
 
-std::int64_t last_cache_bytes() {
-  for (const int level : {_SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE}) {
-    if (const long bytes = ::sysconf(level); bytes > 0) return bytes;
-  }
-  return std::int64_t{32} << 20;
-}
-
-double median_seconds(std::int64_t sets, double seconds, const std::function<void(std::int64_t)>& f,
-                      const std::function<void(std::int64_t)>& between) {
-  std::vector<double> times;
+Medians median_seconds(std::int64_t sets, double seconds,
+                       const std::function<void(std::int64_t)>& f,
+                       const std::function<void(std::int64_t)>& between,
+                       const std::function<void()>& beside) {
+  std::vector<double> calls, others;
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  for (std::int64_t i = 0; i < 2 * sets || Clock::now() < end; ++i) {
-    if (between) between(i % sets);
-    const auto start = Clock::now();
-    f(i % sets);
-    const std::chrono::duration<double> took = Clock::now() - start;
-    if (i >= sets) times.push_back(took.count());
+  for (int round = 0; round < 2 || Clock::now() < end; ++round) {
+    for (std::int64_t i = 0; i < sets; ++i) {
+      if (between) between(i);
+      const double call = seconds_of([&] { f(i); });
+      if (round > 0) calls.push_back(call);
+    }
+    for (std::int64_t i = 0; i < sets; ++i) {
+      const double other = beside ? seconds_of(beside) : 0;
+      if (round > 0) others.push_back(other);
+    }
   }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
+  return {median(calls), median(others)};
 }
 
-double measure_copy_rate(double seconds) {
-  constexpr std::int64_t kBlock = std::int64_t{8} << 20, kChunk = std::int64_t{1} << 18;
-  const std::int64_t sets = 4 * last_cache_bytes() / (2 * kBlock) + 1;
-  std::vector<Ref<Storage>> from, to;
-  for (std::int64_t i = 0; i < sets; ++i) {
-    for (auto* blocks : {&from, &to}) {
+Copies::Copies() {
+  constexpr std::int64_t kBlock = kBytes / 2;
+  for (std::int64_t n = 4 * kernels::last_cache_bytes() / kBytes + 1; n > 0; --n) {
+    for (auto* blocks : {&from_, &to_}) {
       blocks->push_back(Storage::allocate(kBlock));
       std::memset(blocks->back()->data(), 1, kBlock);
     }
   }
-  const double took = median_seconds(sets, seconds, [&](std::int64_t i) {
-    const std::byte* x = from[static_cast<std::size_t>(i)]->data();
-    std::byte* y = to[static_cast<std::size_t>(i)]->data();
-    parallel_for(kBlock, kChunk, [&](std::int64_t begin, std::int64_t stop) {
-      std::memcpy(y + begin, x + begin, static_cast<std::size_t>(stop - begin));
-    });
+}
+
+void Copies::next() {
+  constexpr std::int64_t kChunk = std::int64_t{1} << 18;
+  const std::byte* x = from_[at_]->data();
+  std::byte* y = to_[at_]->data();
+  parallel_for(kBytes / 2, kChunk, [&](std::int64_t begin, std::int64_t stop) {
+    std::memcpy(y + begin, x + begin, static_cast<std::size_t>(stop - begin));
   });
-  return 2.0 * static_cast<double>(kBlock) / took / 1e9;
+  at_ = (at_ + 1) % from_.size();
 }
 
 }  // namespace norma::bench

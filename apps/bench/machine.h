@@ -3,6 +3,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
+
+#include "core/ref.h"
+#include "core/storage.h"
 
 namespace norma::bench {
 
@@ -11,17 +15,31 @@ namespace norma::bench {
 // kernel reaches within about `seconds`.
 [[nodiscard]] double measure_gemm_rate(double seconds);
 
-// Bytes of the last level of cache, as the system tells it; 32 MiB where it does not.
-[[nodiscard]] std::int64_t last_cache_bytes();
+// Plain copies on all threads, between blocks of 8 MiB that change from call to call and together
+// fill four times the last cache.
+class Copies {
+ public:
+  static constexpr std::int64_t kBytes = std::int64_t{16} << 20;  // read and written by one
+  Copies();
+  void next();
 
-// Bytes read and written a second, in GB/s, of plain copies on all threads, between blocks of 8 MiB
-// that change from call to call and together fill four times the last cache. The median.
-[[nodiscard]] double measure_copy_rate(double seconds);
+ private:
+  std::vector<Ref<Storage>> from_, to_;
+  std::size_t at_ = 0;
+};
+
+struct Medians {
+  double call = 0;    // seconds
+  double beside = 0;  // of what ran in turns with it
+};
 
 // Calls f(0), f(1), ..., f(sets - 1), f(0), ... for `seconds`, and each at least twice; the median
-// time of a call in seconds, without the first round. `between` runs before each, untimed.
-[[nodiscard]] double median_seconds(std::int64_t sets, double seconds,
-                                    const std::function<void(std::int64_t)>& f,
-                                    const std::function<void(std::int64_t)>& between = {});
+// time of a call, without the first round. `between` runs before each, untimed. After each round
+// `beside` runs as often, timed by itself: a machine that changes its pace changes it for both, and
+// neither pays for what the other has left in the caches.
+[[nodiscard]] Medians median_seconds(std::int64_t sets, double seconds,
+                                     const std::function<void(std::int64_t)>& f,
+                                     const std::function<void(std::int64_t)>& between = {},
+                                     const std::function<void()>& beside = {});
 
 }  // namespace norma::bench

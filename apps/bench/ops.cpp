@@ -6,11 +6,13 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "apps/bench/compare.h"
 #include "apps/bench/machine.h"
 #include "core/autograd.h"
+#include "core/kernels/past_cache.h"
 #include "core/ops/activations.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/norm_channels.h"
@@ -74,12 +76,13 @@ std::vector<OpBench> ops_at(const Shape& shape) {
 }
 
 struct Times {
-  double forward = 0, backward = 0;  // seconds
+  Medians forward, backward;  // beside a copy
 };
 
-std::int64_t sets_of(std::int64_t bytes) { return 4 * last_cache_bytes() / bytes + 1; }
+std::int64_t sets_of(std::int64_t bytes) { return 4 * kernels::last_cache_bytes() / bytes + 1; }
 
-Times time_op(const OpBench& op, double seconds) {
+Times time_op(const OpBench& op, double seconds, Copies& copies) {
+  const auto copy = [&] { copies.next(); };
   const std::int64_t n = op.shape.numel();
   const std::int64_t sets =
       std::max<std::int64_t>(3, sets_of(static_cast<std::int64_t>(op.forward_bytes) * n));
@@ -92,17 +95,18 @@ Times time_op(const OpBench& op, double seconds) {
   }
   const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
   Times t;
-  t.forward = median_seconds(sets, seconds, [&](std::int64_t i) { y[at(i)] = op.run(x[at(i)]); });
+  t.forward = median_seconds(
+      sets, seconds, [&](std::int64_t i) { y[at(i)] = op.run(x[at(i)]); }, {}, copy);
   for (std::size_t i = 0; i < count; ++i) {
     dy[i] = y[i].numel() == 1 ? Tensor::ones(y[i].shape()) : values.clone();
   }
   t.backward = median_seconds(
       sets, seconds, [&](std::int64_t i) { backward(y[at(i)], dy[at(i)], {.retain_graph = true}); },
-      [&](std::int64_t i) { x[at(i)].clear_grad(); });
+      [&](std::int64_t i) { x[at(i)].clear_grad(); }, copy);
   return t;
 }
 
-Times time_adamw(const Shape& shape, double seconds) {
+Times time_adamw(const Shape& shape, double seconds, Copies& copies) {
   const std::int64_t sets = sets_of(16 * shape.numel());
   std::vector<OptimizerPtr> optimizers;
   const Tensor values = random(shape);
@@ -112,16 +116,18 @@ Times time_adamw(const Shape& shape, double seconds) {
     w.set_grad(w.grad_buffer());
     w.grad().copy_(values);
   }
-  return {
-      median_seconds(sets, seconds,
-                     [&](std::int64_t i) { optimizers[static_cast<std::size_t>(i)]->step(1e-4); }),
-      0};
+  return {median_seconds(
+              sets, seconds,
+              [&](std::int64_t i) { optimizers[static_cast<std::size_t>(i)]->step(1e-4); }, {},
+              [&] { copies.next(); }),
+          {}};
 }
 
-std::string cell(double seconds, double bytes, double copy) {
-  if (seconds == 0) return fmt::format(" {:>8} {:>6} {:<7}", "", "", "");
-  const double share = bytes / seconds / 1e9 / copy;
-  return fmt::format(" {:>8.3f} {:>5.0f}% {:<7}", 1e3 * seconds, 100 * share,
+// Bytes a second, by those of the copy beside it.
+std::string cell(const Medians& m, double bytes) {
+  if (m.call == 0) return fmt::format(" {:>8} {:>6} {:<7}", "", "", "");
+  const double share = bytes / m.call / (Copies::kBytes / m.beside);
+  return fmt::format(" {:>8.3f} {:>5.0f}% {:<7}", 1e3 * m.call, 100 * share,
                      verdict(share >= kAim));
 }
 
@@ -149,8 +155,15 @@ std::string norms_in_a_step(double seconds) {
 
 }  // namespace
 
-std::string op_table(double seconds) {
-  const double copy = measure_copy_rate(seconds);
+std::vector<std::string> op_names() {
+  std::vector<std::string> names;
+  for (const OpBench& op : ops_at({1, 1})) names.push_back(op.name);
+  return names;
+}
+
+std::string op_table(double seconds, std::span<const std::string> only) {
+  Copies copies;
+  double slowest = 0, fastest = std::numeric_limits<double>::infinity();
   std::string text = fmt::format("{:<14} {:<18} {:>8} {:>6} {:<7} {:>8} {:>6}\n", "op", "shape",
                                  "fwd ms", "share", "", "bwd ms", "share");
   std::string beside = fmt::format("\n{:<22} {:>10} {:>10} {:>14}\n", "forward and backward",
@@ -158,21 +171,25 @@ std::string op_table(double seconds) {
   for (const Shape& shape : {Shape{2048, 768}, Shape{4096, 1024}, Shape{64, 64, 28, 28}}) {
     double layer = 0, rms = 0;
     for (const OpBench& op : ops_at(shape)) {
+      if (!only.empty() && std::find(only.begin(), only.end(), op.name) == only.end()) continue;
       const double n = static_cast<double>(op.shape.numel());
-      const Times t = op.run ? time_op(op, seconds) : time_adamw(op.shape, seconds);
+      const Times t = op.run ? time_op(op, seconds, copies) : time_adamw(op.shape, seconds, copies);
       text += fmt::format("{:<14} {:<18}{}{}\n", op.name, op.shape,
-                          cell(t.forward, n * op.forward_bytes, copy),
-                          cell(t.backward, n * op.backward_bytes, copy));
-      if (op.name == "layer_norm") layer = t.forward + t.backward;
-      if (op.name == "rms_norm") rms = t.forward + t.backward;
+                          cell(t.forward, n * op.forward_bytes),
+                          cell(t.backward, n * op.backward_bytes));
+      slowest = std::max(slowest, t.forward.beside);
+      fastest = std::min(fastest, t.forward.beside);
+      if (op.name == "layer_norm") layer = t.forward.call + t.backward.call;
+      if (op.name == "rms_norm") rms = t.forward.call + t.backward.call;
     }
     beside += fmt::format("{:<22} {:>12.3f} {:>10.3f} {:>13.0f}%\n", shape, 1e3 * layer, 1e3 * rms,
                           100 * (1 - rms / layer));
   }
   text += fmt::format(
-      "Share: of the {:.1f} GB/s of a copy, for the bytes that must move; >= {:.0f}%.\n", copy,
-      100 * kAim);
-  return text + beside + norms_in_a_step(seconds);
+      "Share: bytes that must move a second, by those of a copy in turns with the op ({:.1f} to "
+      "{:.1f} GB/s); >= {:.0f}%.\n",
+      Copies::kBytes / slowest / 1e9, Copies::kBytes / fastest / 1e9, 100 * kAim);
+  return only.empty() ? text + beside + norms_in_a_step(seconds) : text;
 }
 
 }  // namespace norma::bench

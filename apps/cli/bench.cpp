@@ -33,7 +33,11 @@ Status run(const BenchArguments& a) {
     const bool named = std::erase(names, name) > 0;
     return named || (a.names.empty() && !a.against.empty() && !a.json);
   };
-  const bool ops = section(kOps), scaling = section(kScaling);
+  std::vector<std::string> single;  // ops
+  for (const std::string& op : bench::op_names()) {
+    if (std::erase(names, fmt::format("{}:{}", kOps, op)) > 0) single.push_back(op);
+  }
+  const bool ops = section(kOps) || !single.empty(), scaling = section(kScaling);
   if (names.empty() && (a.names.empty() || scaling)) {
     for (const bench::Workload& w : bench::workloads()) names.push_back(w.name);
   }
@@ -76,7 +80,7 @@ Status run(const BenchArguments& a) {
     fmt::print("\n{}", table());
     std::fflush(stdout);
   };
-  if (ops) print("ops", [&] { return bench::op_table(seconds / 4); });
+  if (ops) print("ops", [&] { return bench::op_table(seconds / 4, single); });
   if (scaling) {
     print("threads", [&] { return bench::thread_table(rows, seconds); });
     print("growth", [&] { return bench::growth_table(seconds / 2); });
@@ -93,11 +97,12 @@ Action bench_verb(Options& options) {
   for (const bench::Workload& w : bench::workloads()) {
     known += fmt::format("\n  {:<11} {}", w.name, w.doc);
   }
-  known +=
-      fmt::format("\n  {:<11} {}\n  {:<11} {}\n{}", kOps,
-                  "single ops beside the machine's copy, and RMSNorm beside LayerNorm", kScaling,
-                  "threads, depth, batch, 1,000 blocks, the first step",
-                  "(with --against-torch all of it; a transformer also as deep:layers=16,batch=4)");
+  known += fmt::format(
+      "\n  {:<11} {}\n  {:<11} {}\n{}", kOps,
+      "single ops beside the machine's copy, and RMSNorm beside LayerNorm", kScaling,
+      "threads, depth, batch, 1,000 blocks, the first step",
+      "(with --against-torch all of it; a transformer also as deep:layers=16,batch=4, one\n"
+      "of the ops as ops:gelu)");
   options.add("WORKLOAD", a->names, "Which ones; all where none is given:" + known);
   options.add_flag("--json", a->json, "A line of JSON a workload");
   options.add("--seconds", a->seconds, "How long each is timed", {.low = 1e-9});

@@ -61,17 +61,17 @@ struct AddGradient {
 };
 
 template <class T>
-void forward(Activation a, double parameter, const T* x, T* y, std::size_t n) {
-  with_activation(a, parameter, [&]<class F>(F f) HWY_ATTR { map(x, y, n, Value<F>{f}); });
+void forward(Activation a, double parameter, const T* x, T* y, std::size_t n, bool past) {
+  with_activation(a, parameter, [&]<class F>(F f) HWY_ATTR { map(x, y, n, Value<F>{f}, past); });
 }
 template <class T>
 void backward(Activation a, double parameter, const T* s, const T* dy, bool accumulate, T* dx,
-              std::size_t n) {
+              std::size_t n, bool past) {
   with_activation(a, parameter, [&]<class F>(F f) HWY_ATTR {
     if (accumulate) {
       map(s, dy, dx, dx, n, AddGradient<F>{f});
     } else {
-      map(s, dy, dx, n, Gradient<F>{f});
+      map(s, dy, dx, n, Gradient<F>{f}, past);
     }
   });
 }
@@ -168,19 +168,19 @@ void gate_backward_any(Activation a, const T* g, const T* u, const T* dy, Output
   with_gate(a, [&](auto f) HWY_ATTR { gated_backward(f, g, u, dy, dg, du, n); });
 }
 
-void forward_f32(Activation a, double p, const float* x, float* y, std::size_t n) {
-  forward(a, p, x, y, n);
+void forward_f32(Activation a, double p, const float* x, float* y, std::size_t n, bool past) {
+  forward(a, p, x, y, n, past);
 }
-void forward_f64(Activation a, double p, const double* x, double* y, std::size_t n) {
-  forward(a, p, x, y, n);
+void forward_f64(Activation a, double p, const double* x, double* y, std::size_t n, bool past) {
+  forward(a, p, x, y, n, past);
 }
 void backward_f32(Activation a, double p, const float* s, const float* dy, bool accumulate,
-                  float* dx, std::size_t n) {
-  backward(a, p, s, dy, accumulate, dx, n);
+                  float* dx, std::size_t n, bool past) {
+  backward(a, p, s, dy, accumulate, dx, n, past);
 }
 void backward_f64(Activation a, double p, const double* s, const double* dy, bool accumulate,
-                  double* dx, std::size_t n) {
-  backward(a, p, s, dy, accumulate, dx, n);
+                  double* dx, std::size_t n, bool past) {
+  backward(a, p, s, dy, accumulate, dx, n, past);
 }
 void rows_f32(Activation a, const float* x, std::int64_t stride_x, float* y, std::int64_t stride_y,
               std::int64_t rows, std::size_t cols) {
@@ -216,6 +216,7 @@ void gate_backward_f64(Activation a, const double* g, const double* u, const dou
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "core/kernels/past_cache.h"
 #include "core/kernels/pointwise.h"
 #include "core/parallel.h"
 
@@ -243,6 +244,12 @@ void chunks(std::int64_t n, F&& f) {
   });
 }
 
+// past_cache() of a result that is written in chunks(), where `moved` elements move.
+template <class T>
+bool chunks_past_cache(const T* result, std::int64_t moved) {
+  return past_cache(result, kPointwiseGrain, moved * static_cast<std::int64_t>(sizeof(T)));
+}
+
 template <class T>
 Output<T> at(Output<T> out, std::int64_t offset) {
   return {out.data ? out.data + offset : nullptr, out.accumulate};
@@ -251,13 +258,15 @@ Output<T> at(Output<T> out, std::int64_t offset) {
 }  // namespace
 
 void activate(Activation a, double p, const float* x, float* y, std::int64_t n) {
+  const bool past = chunks_past_cache(y, 2 * n);
   chunks(n, [&](std::int64_t b, std::size_t c) {
-    HWY_DYNAMIC_DISPATCH(forward_f32)(a, p, x + b, y + b, c);
+    HWY_DYNAMIC_DISPATCH(forward_f32)(a, p, x + b, y + b, c, past);
   });
 }
 void activate(Activation a, double p, const double* x, double* y, std::int64_t n) {
+  const bool past = chunks_past_cache(y, 2 * n);
   chunks(n, [&](std::int64_t b, std::size_t c) {
-    HWY_DYNAMIC_DISPATCH(forward_f64)(a, p, x + b, y + b, c);
+    HWY_DYNAMIC_DISPATCH(forward_f64)(a, p, x + b, y + b, c, past);
   });
 }
 void activate_rows(Activation a, const float* x, std::int64_t stride_x, float* y,
@@ -282,14 +291,16 @@ void activate_with_slope(Activation a, const double* x, double* y, double* slope
 }
 void activate_backward(Activation a, double p, const float* s, const float* dy, bool accumulate,
                        float* dx, std::int64_t n) {
+  const bool past = !accumulate && chunks_past_cache(dx, 3 * n);
   chunks(n, [&](std::int64_t b, std::size_t c) {
-    HWY_DYNAMIC_DISPATCH(backward_f32)(a, p, s + b, dy + b, accumulate, dx + b, c);
+    HWY_DYNAMIC_DISPATCH(backward_f32)(a, p, s + b, dy + b, accumulate, dx + b, c, past);
   });
 }
 void activate_backward(Activation a, double p, const double* s, const double* dy, bool accumulate,
                        double* dx, std::int64_t n) {
+  const bool past = !accumulate && chunks_past_cache(dx, 3 * n);
   chunks(n, [&](std::int64_t b, std::size_t c) {
-    HWY_DYNAMIC_DISPATCH(backward_f64)(a, p, s + b, dy + b, accumulate, dx + b, c);
+    HWY_DYNAMIC_DISPATCH(backward_f64)(a, p, s + b, dy + b, accumulate, dx + b, c, past);
   });
 }
 void gate(Activation a, const float* g, const float* u, float* y, std::int64_t n) {

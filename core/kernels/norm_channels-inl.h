@@ -19,16 +19,16 @@ HWY_BEFORE_NAMESPACE();
 namespace norma::kernels::HWY_NAMESPACE {
 
 // f(j, load, store) for the vectors of a row of n elements: with load(p) and store(v, p) for the
-// lanes that there are from element j on.
+// lanes that there are from element j on; `past`: as StoreResult().
 template <class D, class F>
-HWY_INLINE void ForVectors(D d, std::int64_t n, const F& f) {
+HWY_INLINE void ForVectors(D d, std::int64_t n, bool past, const F& f) {
   using T = hn::TFromD<D>;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t j = 0;
   for (; j + lanes <= n; j += lanes) {
     f(
         j, [&](const T* p) HWY_ATTR { return hn::LoadU(d, p); },
-        [&](hn::Vec<D> v, T* p) HWY_ATTR { hn::StoreU(v, d, p); });
+        [&](hn::Vec<D> v, T* p) HWY_ATTR { StoreResult(v, d, p, past); });
   }
   if (j < n) {
     f(
@@ -49,7 +49,7 @@ HWY_INLINE void SumColumns(std::int64_t rows, std::int64_t cols, const F& f, T* 
   std::fill_n(q, cols, T{0});
   std::int64_t r = 0;
   for (; r + kTogether <= rows; r += kTogether) {
-    ForVectors(d, cols, [&](std::int64_t j, const auto& load, const auto& store) HWY_ATTR {
+    ForVectors(d, cols, false, [&](std::int64_t j, const auto& load, const auto& store) HWY_ATTR {
       V even[2], odd[2];
       f(r, j, load, even);
       f(r + 1, j, load, odd);
@@ -65,7 +65,7 @@ HWY_INLINE void SumColumns(std::int64_t rows, std::int64_t cols, const F& f, T* 
     });
   }
   for (; r < rows; ++r) {
-    ForVectors(d, cols, [&](std::int64_t j, const auto& load, const auto& store) HWY_ATTR {
+    ForVectors(d, cols, false, [&](std::int64_t j, const auto& load, const auto& store) HWY_ATTR {
       V s[2];
       f(r, j, load, s);
       store(hn::Add(load(p + j), s[0]), p + j);
@@ -211,7 +211,7 @@ HWY_NOINLINE void WriteOutput(const ChannelsTask<T>& a, const Piece& p) {
     T* HWY_RESTRICT y = a.y + offset;
     const Line<kRuns, T> mean{a.lines[0] + column}, rstd{a.lines[1] + column};
     const Line<kRuns, T> gain{a.lines[2] + column}, shift{a.lines[3] + column};
-    ForVectors(d, n, [&](std::int64_t j, const auto& load, const auto& store) HWY_ATTR {
+    ForVectors(d, n, a.past, [&](std::int64_t j, const auto& load, const auto& store) HWY_ATTR {
       const auto z = hn::Mul(hn::Sub(load(x + j), mean.at(d, j, load)), rstd.at(d, j, load));
       store(hn::MulAdd(z, gain.at(d, j, load), shift.at(d, j, load)), y + j);
     });
@@ -229,7 +229,7 @@ HWY_NOINLINE void WriteGradient(const ChannelsTask<T>& a, const Piece& p) {
     const Line<kRuns, T> mean{a.lines[0] + column}, rstd{a.lines[1] + column};
     const Line<kRuns, T> scale{a.lines[2] + column};
     const Line<kRuns, T> c1{a.lines[3] + column}, c2{a.lines[4] + column};
-    ForVectors(d, n, [&](std::int64_t j, const auto& load, const auto& store) HWY_ATTR {
+    ForVectors(d, n, a.past, [&](std::int64_t j, const auto& load, const auto& store) HWY_ATTR {
       const auto z = hn::Mul(hn::Sub(load(x + j), mean.at(d, j, load)), rstd.at(d, j, load));
       const auto means = hn::MulAdd(z, c2.at(d, j, load), c1.at(d, j, load));
       const auto v = hn::Mul(scale.at(d, j, load), hn::Sub(load(dy + j), means));
@@ -260,6 +260,7 @@ HWY_INLINE void SecondPass(const ChannelsTask<T>& a, std::int64_t i, std::int64_
   } else {
     a.pieces.runs ? WriteOutput<true>(a, p) : WriteOutput<false>(a, p);
   }
+  FlushStores(a.past);
 }
 
 }  // namespace norma::kernels::HWY_NAMESPACE

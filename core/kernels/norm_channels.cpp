@@ -5,6 +5,7 @@
 
 #include "core/kernels/moments.h"
 #include "core/kernels/norm_channels_task.h"
+#include "core/kernels/past_cache.h"
 #include "core/parallel.h"
 #include "core/storage.h"
 
@@ -234,6 +235,12 @@ void run_all(ChannelsTask<T> a) {
   for (std::int64_t i = 0; i < kLines; ++i) {
     a.lines[i] = reinterpret_cast<T*>(doubles + 2 * rows * columns) + i * columns;
   }
+  const std::int64_t bytes = s.count() * s.channels * kSize;
+  // The rows of a piece, and the runs in them, begin at whole lines where these do.
+  const T* const result = a.dy ? a.out.dx : a.y;
+  const std::int64_t moved = (a.dy ? 3 : 2) * bytes;
+  a.past = !a.out.accumulate_dx && past_cache(result, a.stride(), moved) &&
+           past_cache(result, p.runs ? s.space : p.width * s.space, moved);
   const std::int64_t piece_bytes = s.count() * p.width * kSize * (a.dy ? 2 : 1);
   const std::int64_t group =
       p.runs ? std::clamp<std::int64_t>(kNearBytes / piece_bytes, 1, p.across) : p.across;

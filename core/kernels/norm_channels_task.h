@@ -51,6 +51,7 @@ struct ChannelsTask {
   T* rstd;
   NormGradients<T> out;
   Pieces pieces{};
+  bool past = false;  // see Note [Past the cache]
   // (pieces.down, columns()): mean and squared deviations, or the sums of dy and of dy z.
   double* first = nullptr;
   double* second = nullptr;

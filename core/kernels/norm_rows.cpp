@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/kernels/moments.h"
+#include "core/kernels/past_cache.h"
 #include "core/parallel.h"
 #include "core/storage.h"
 
@@ -28,7 +29,8 @@ struct RowsForward {
   T* mean;
   T* rstd;
   T* var;
-  bool known;  // mean and rstd are read, not written
+  bool known;         // mean and rstd are read, not written
+  bool past = false;  // see Note [Past the cache]
 };
 
 template <class T>
@@ -41,6 +43,7 @@ struct RowsBackward {
   const T* rstd;
   T* dx;
   bool accumulate_dx;
+  bool past = false;
 };
 
 }  // namespace norma::kernels
@@ -50,209 +53,273 @@ HWY_BEFORE_NAMESPACE();
 namespace norma::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// The mean of a run; exact where all are equal, since they are summed as differences from the
+// first.
 template <class D, class T>
-HWY_INLINE Moments RowMoments(D d, const T* HWY_RESTRICT x, const RowsShape& s) {
-  const std::int64_t n = s.counted;
-  const double count = static_cast<double>(n);
+HWY_INLINE double MeanOf(D d, const T* HWY_RESTRICT x, std::int64_t n) {
+  const auto first = hn::Set(d, x[0]);
+  const double shifted = SumOf(d, x, n, [&](auto v) HWY_ATTR { return hn::Sub(v, first); });
+  return static_cast<double>(x[0]) + shifted / static_cast<double>(n);
+}
+
+// sum (x[i] - mean)^2 / n.
+template <class D, class T>
+HWY_INLINE double VarianceOf(D d, const T* HWY_RESTRICT x, std::int64_t n, double mean) {
+  const T rounded = static_cast<T>(mean);
+  const auto centre = hn::Set(d, rounded);
+  const double squares = SumOf(d, x, n, [&](auto v) HWY_ATTR {
+    const auto c = hn::Sub(v, centre);
+    return hn::Mul(c, c);
+  });
+  const double error = static_cast<double>(rounded) - mean;
+  if (!std::isfinite(squares)) return squares;
+  return HWY_MAX(0.0, squares / static_cast<double>(n) - error * error);
+}
+
+// Mean and variance of a run that is longer than the first-level cache, in one pass over it: those
+// of its blocks, put together as Chan, Golub and LeVeque (1983) do.
+template <class D, class T>
+HWY_INLINE Moments LongMoments(D d, const T* HWY_RESTRICT x, std::int64_t n) {
   Moments m;
-  if (s.centre) {
-    const auto first = hn::Set(d, x[0]);
-    const double shifted = SumOf(d, x, n, [&](auto v) HWY_ATTR { return hn::Sub(v, first); });
-    m.mean = static_cast<double>(x[0]) + shifted / count;
-    const T rounded = static_cast<T>(m.mean);
-    const auto mean = hn::Set(d, rounded);
-    const double squares = SumOf(d, x, n, [&](auto v) HWY_ATTR {
-      const auto c = hn::Sub(v, mean);
-      return hn::Mul(c, c);
-    });
-    const double error = static_cast<double>(rounded) - m.mean;
-    m.var = HWY_MAX(0.0, squares / count - error * error);
-    if (!std::isfinite(squares)) m.var = squares;
-  } else {
-    m.var = SumOf(d, x, n, [&](auto v) HWY_ATTR { return hn::Mul(v, v); }) / count;
+  double squares = 0;
+  for (std::int64_t b = 0; b < n; b += kBlock) {
+    const std::int64_t count = HWY_MIN(kBlock, n - b);
+    const double mean = MeanOf(d, x + b, count), some = static_cast<double>(count);
+    squares += some * VarianceOf(d, x + b, count, mean);
+    const double difference = b == 0 ? mean : mean - m.mean;
+    const double all = static_cast<double>(b + count);
+    m.mean += difference * (some / all);
+    if (b > 0) squares += difference * difference * some * (static_cast<double>(b) / all);
   }
-  if (!in_range<T>(m.var, s.eps)) {
-    return scaled_moments(n, s.centre, s.eps, [&](std::int64_t i) { return x[i]; });
-  }
-  m.rstd = reciprocal_deviation(m.var, s.eps);
+  m.var = squares / static_cast<double>(n);
   return m;
 }
 
-// Elements of the next run that are asked for while one is computed.
-constexpr std::int64_t kPrefetched = 2048;
+// Rows that take their steps together: the sums of one are a chain of few instructions at their
+// ends, which the others need not wait for.
+constexpr std::int64_t kMostRows = 8;
+HWY_INLINE std::int64_t RowsTogether(std::int64_t cols) {
+  return HWY_MAX(std::int64_t{1}, HWY_MIN(kMostRows, kBlock / cols));
+}
+
+// The moments of `rows` rows, at most RowsTogether() of them.
+template <class D, class T>
+HWY_INLINE void MomentsOfRows(D d, const T* HWY_RESTRICT x, std::int64_t rows, const RowsShape& s,
+                              Moments* HWY_RESTRICT m) {
+  const std::int64_t n = s.counted;
+  if (!s.centre) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      m[r] = {};
+      m[r].var = SumOf(d, x + r * s.cols, n, [&](auto v) HWY_ATTR { return hn::Mul(v, v); }) /
+                 static_cast<double>(n);
+    }
+  } else if (n > kBlock) {
+    for (std::int64_t r = 0; r < rows; ++r) m[r] = LongMoments(d, x + r * s.cols, n);
+  } else {
+    for (std::int64_t r = 0; r < rows; ++r) m[r].mean = MeanOf(d, x + r * s.cols, n);
+    for (std::int64_t r = 0; r < rows; ++r) m[r].var = VarianceOf(d, x + r * s.cols, n, m[r].mean);
+  }
+  for (std::int64_t r = 0; r < rows; ++r) {
+    if (in_range<T>(m[r].var, s.eps)) {
+      m[r].rstd = reciprocal_deviation(m[r].var, s.eps);
+    } else {
+      const T* values = x + r * s.cols;
+      m[r] = scaled_moments(n, s.centre, s.eps, [&](std::int64_t i) { return values[i]; });
+    }
+  }
+}
+
+// y = (x - mean) * rstd * gain + bias of row r. What lies at `next` comes from memory meanwhile.
+template <class D, class T>
+HWY_INLINE void WriteRow(D d, const RowsForward<T>& a, std::int64_t r, T row_mean, T row_rstd,
+                         const T* next) {
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const RowsShape& s = a.shape;
+  const std::int64_t per_row = s.cols / s.space;
+  const T* HWY_RESTRICT x = a.x + r * s.cols;
+  T* HWY_RESTRICT y = a.y + r * s.cols;
+  const auto mean = hn::Set(d, row_mean), rstd = hn::Set(d, row_rstd);
+  const T* HWY_RESTRICT gain = a.gain + (r % s.groups) * per_row;
+  const T* HWY_RESTRICT bias = a.bias ? a.bias + (r % s.groups) * per_row : nullptr;
+  if (s.space == 1) {
+    // for (i = 0; i < cols; ++i) y[i] = (x[i] - mean) * rstd * gain[i] + bias[i];
+    std::int64_t i = 0;
+    for (; i + lanes <= s.cols; i += lanes) {
+      hwy::Prefetch(next + i);
+      const auto z = hn::Mul(hn::Sub(hn::LoadU(d, x + i), mean), rstd);
+      const auto g = hn::LoadU(d, gain + i);
+      const auto v = bias ? hn::MulAdd(z, g, hn::LoadU(d, bias + i)) : hn::Mul(z, g);
+      StoreResult(v, d, y + i, a.past);
+    }
+    if (i < s.cols) {
+      const std::int64_t n = s.cols - i;
+      const auto z = hn::Mul(hn::Sub(LoadTail(d, x + i, n), mean), rstd);
+      const auto b = bias ? LoadTail(d, bias + i, n) : hn::Zero(d);
+      StoreTail(hn::MulAdd(z, LoadTail(d, gain + i, n), b), d, y + i, n);
+    }
+    return;
+  }
+  for (std::int64_t c = 0; c < per_row; ++c, x += s.space, y += s.space, next += s.space) {
+    // for (i = 0; i < space; ++i) y[i] = (x[i] - mean) * rstd * gain[c] + bias[c];
+    const auto g = hn::Set(d, gain[c]);
+    const auto b = hn::Set(d, bias ? bias[c] : T{0});
+    std::int64_t i = 0;
+    for (; i + lanes <= s.space; i += lanes) {
+      hwy::Prefetch(next + i);
+      const auto z = hn::Mul(hn::Sub(hn::LoadU(d, x + i), mean), rstd);
+      StoreResult(hn::MulAdd(z, g, b), d, y + i, a.past);
+    }
+    if (i < s.space) {
+      const auto z = hn::Mul(hn::Sub(LoadTail(d, x + i, s.space - i), mean), rstd);
+      StoreTail(hn::MulAdd(z, g, b), d, y + i, s.space - i);
+    }
+  }
+}
 
 // Rows begin..end-1.
 template <class T>
 HWY_NOINLINE void Forward(const RowsForward<T>& a, std::int64_t begin, std::int64_t end) {
   const hn::ScalableTag<T> d;
-  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const RowsShape& s = a.shape;
-  const std::int64_t per_row = s.cols / s.space;
-  for (std::int64_t r = begin; r < end; ++r) {
-    const T* HWY_RESTRICT x = a.x + r * s.cols;
-    T* HWY_RESTRICT y = a.y + r * s.cols;
-    if (r + 1 < end) PrefetchRun(x + s.cols, HWY_MIN(s.cols, kPrefetched));
-    T row_mean = a.known && a.mean ? a.mean[r] : T{0};
-    if (!a.known) {
-      const Moments m = RowMoments(d, x, s);
-      row_mean = static_cast<T>(m.mean);
-      if (a.mean) a.mean[r] = row_mean;
-      if (a.var) a.var[r] = static_cast<T>(m.var);
-      a.rstd[r] = static_cast<T>(m.rstd);
-    }
-    const auto mean = hn::Set(d, row_mean), rstd = hn::Set(d, a.rstd[r]);
-    const T* HWY_RESTRICT gain = a.gain + (r % s.groups) * per_row;
-    const T* HWY_RESTRICT bias = a.bias ? a.bias + (r % s.groups) * per_row : nullptr;
-    if (s.space == 1) {
-      // for (i = 0; i < cols; ++i) y[i] = (x[i] - mean) * rstd * gain[i] + bias[i];
-      std::int64_t i = 0;
-      if (bias) {
-        for (; i + lanes <= s.cols; i += lanes) {
-          const auto z = hn::Mul(hn::Sub(hn::LoadU(d, x + i), mean), rstd);
-          hn::StoreU(hn::MulAdd(z, hn::LoadU(d, gain + i), hn::LoadU(d, bias + i)), d, y + i);
-        }
+  const std::int64_t together = RowsTogether(s.cols);
+  for (std::int64_t first = begin; first < end; first += together) {
+    const std::int64_t stop = HWY_MIN(end, first + together);
+    Moments m[kMostRows];
+    if (!a.known) MomentsOfRows(d, a.x + first * s.cols, stop - first, s, m);
+    for (std::int64_t r = first; r < stop; ++r) {
+      T mean = static_cast<T>(m[r - first].mean), rstd = static_cast<T>(m[r - first].rstd);
+      if (a.known) {
+        mean = a.mean ? a.mean[r] : T{0};
+        rstd = a.rstd[r];
       } else {
-        for (; i + lanes <= s.cols; i += lanes) {
-          const auto z = hn::Mul(hn::Sub(hn::LoadU(d, x + i), mean), rstd);
-          hn::StoreU(hn::Mul(z, hn::LoadU(d, gain + i)), d, y + i);
-        }
+        if (a.mean) a.mean[r] = mean;
+        if (a.var) a.var[r] = static_cast<T>(m[r - first].var);
+        a.rstd[r] = rstd;
       }
-      if (i < s.cols) {
-        const std::int64_t n = s.cols - i;
-        const auto z = hn::Mul(hn::Sub(LoadTail(d, x + i, n), mean), rstd);
-        const auto b = bias ? LoadTail(d, bias + i, n) : hn::Zero(d);
-        StoreTail(hn::MulAdd(z, LoadTail(d, gain + i, n), b), d, y + i, n);
-      }
-      continue;
-    }
-    for (std::int64_t c = 0; c < per_row; ++c, x += s.space, y += s.space) {
-      // for (i = 0; i < space; ++i) y[i] = (x[i] - mean) * rstd * gain[c] + bias[c];
-      const auto g = hn::Set(d, gain[c]);
-      const auto b = hn::Set(d, bias ? bias[c] : T{0});
-      std::int64_t i = 0;
-      for (; i + lanes <= s.space; i += lanes) {
-        const auto z = hn::Mul(hn::Sub(hn::LoadU(d, x + i), mean), rstd);
-        hn::StoreU(hn::MulAdd(z, g, b), d, y + i);
-      }
-      if (i < s.space) {
-        const auto z = hn::Mul(hn::Sub(LoadTail(d, x + i, s.space - i), mean), rstd);
-        StoreTail(hn::MulAdd(z, g, b), d, y + i, s.space - i);
-      }
+      const std::int64_t next = r + together < end ? r + together : r;
+      WriteRow(d, a, r, mean, rstd, a.x + next * s.cols);
     }
   }
+  FlushStores(a.past);
 }
 
 // for (i = 0; i < n; ++i) dx[i] = rstd * (dy[i] * gain[i] - c1 - (x[i] - mean) * rstd * c2);
-// or dx[i] += ... ; gain_at(i, n) gives the gains of the lanes at i.
+// or dx[i] += ... ; gain_at(i, n) gives the gains of the lanes at i. What lies `ahead` elements on
+// in x comes from memory meanwhile.
 template <class D, class T, class G>
-HWY_INLINE void WriteDx(D d, const T* HWY_RESTRICT dy, const T* HWY_RESTRICT x, std::int64_t n,
-                        const G& gain_at, T mean, T rstd, T c1, T c2, bool accumulate,
-                        T* HWY_RESTRICT dx) {
+HWY_INLINE void WriteDx(D d, const RowsBackward<T>& a, std::int64_t at, std::int64_t n,
+                        const G& gain_at, T mean, T rstd, T c1, T c2, std::int64_t ahead) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const T* HWY_RESTRICT x = a.x + at;
+  const T* HWY_RESTRICT dy = a.dy + at;
+  T* HWY_RESTRICT dx = a.dx + at;
   const auto vm = hn::Set(d, mean), vr = hn::Set(d, rstd), v1 = hn::Set(d, c1), v2 = hn::Set(d, c2);
   const auto value = [&](auto g, auto xv) HWY_ATTR {
     const auto z = hn::Mul(hn::Sub(xv, vm), vr);
     return hn::Mul(vr, hn::Sub(g, hn::MulAdd(z, v2, v1)));
   };
   std::int64_t i = 0;
-  if (accumulate) {
-    for (; i + lanes <= n; i += lanes) {
-      const auto g = hn::Mul(hn::LoadU(d, dy + i), gain_at(i, lanes));
-      hn::StoreU(hn::Add(hn::LoadU(d, dx + i), value(g, hn::LoadU(d, x + i))), d, dx + i);
-    }
-  } else {
-    for (; i + lanes <= n; i += lanes) {
-      const auto g = hn::Mul(hn::LoadU(d, dy + i), gain_at(i, lanes));
-      hn::StoreU(value(g, hn::LoadU(d, x + i)), d, dx + i);
-    }
+  for (; i + lanes <= n; i += lanes) {
+    hwy::Prefetch(x + i + ahead);
+    const auto g = hn::Mul(hn::LoadU(d, dy + i), gain_at(i, lanes));
+    auto v = value(g, hn::LoadU(d, x + i));
+    if (a.accumulate_dx) v = hn::Add(hn::LoadU(d, dx + i), v);
+    StoreResult(v, d, dx + i, a.past);
   }
   if (i < n) {
     const std::int64_t k = n - i;
     const auto g = hn::Mul(LoadTail(d, dy + i, k), gain_at(i, k));
     const auto v = value(g, LoadTail(d, x + i, k));
-    StoreTail(accumulate ? hn::Add(LoadTail(d, dx + i, k), v) : v, d, dx + i, k);
+    StoreTail(a.accumulate_dx ? hn::Add(LoadTail(d, dx + i, k), v) : v, d, dx + i, k);
   }
 }
 
+// Elements, at least, that are asked for ahead of their use.
+constexpr std::int64_t kAhead = 1024;
+
+// Sums over a row.
+struct RowProducts {
+  double sum = 0;      // of dy gain
+  double product = 0;  // of dy gain z
+};
+
+// For the elements of a row, z = (x - mean) * rstd, g = dy * gain: sum += g; product += g z;
+// dw += dy z; db += dy, or = where `fresh`. What lies `ahead` elements on in dy comes from memory
+// meanwhile.
+template <bool kGains, class D, class T>
+HWY_INLINE RowProducts AddProducts(D d, const RowsBackward<T>& a, std::int64_t row,
+                                   const T* HWY_RESTRICT gain, T* HWY_RESTRICT dw,
+                                   T* HWY_RESTRICT db, [[maybe_unused]] bool fresh,
+                                   std::int64_t ahead) {
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), cols = a.shape.cols;
+  const T* HWY_RESTRICT x = a.x + row * cols;
+  const T* HWY_RESTRICT dy = a.dy + row * cols;
+  const auto mean = hn::Set(d, a.mean ? a.mean[row] : T{0}), rstd = hn::Set(d, a.rstd[row]);
+  RowProducts all;
+  for (std::int64_t b = 0; b < cols; b += kBlock) {
+    const std::int64_t stop = HWY_MIN(cols, b + kBlock);
+    // Two of each, for the vectors in turn: one would wait for itself.
+    auto sum = hn::Zero(d), other_sum = sum, product = sum, other_product = sum;
+    const auto step = [&](std::int64_t i, auto& p, auto& q, const auto& load, const auto& store)
+                          HWY_ATTR {
+                            hwy::Prefetch(dy + i + ahead);
+                            const auto g = load(dy + i);
+                            const auto z = hn::Mul(hn::Sub(load(x + i), mean), rstd);
+                            const auto gg = hn::Mul(g, load(gain + i));
+                            if constexpr (kGains) {
+                              store(fresh ? hn::Mul(g, z) : hn::MulAdd(g, z, load(dw + i)), dw + i);
+                              store(fresh ? g : hn::Add(g, load(db + i)), db + i);
+                            }
+                            p = hn::Add(p, gg);
+                            q = hn::MulAdd(gg, z, q);
+                          };
+    const auto load = [&](const T* p) HWY_ATTR { return hn::LoadU(d, p); };
+    const auto store = [&](hn::Vec<D> v, T* p) HWY_ATTR { hn::StoreU(v, d, p); };
+    std::int64_t i = b;
+    for (; i + 2 * lanes <= stop; i += 2 * lanes) {
+      step(i, sum, product, load, store);
+      step(i + lanes, other_sum, other_product, load, store);
+    }
+    for (; i < stop; i += lanes) {
+      const std::int64_t k = HWY_MIN(lanes, stop - i);
+      step(
+          i, sum, product, [&](const T* p) HWY_ATTR { return LoadTail(d, p, k); },
+          [&](hn::Vec<D> v, T* p) HWY_ATTR { StoreTail(v, d, p, k); });
+    }
+    all.sum += static_cast<double>(SumLanes(d, hn::Add(sum, other_sum)));
+    all.product += static_cast<double>(SumLanes(d, hn::Add(product, other_product)));
+  }
+  return all;
+}
+
 // Rows begin..end-1 where every element has its own gain. dweight and dbias are this chunk's own
-// sums, `channels` each, zero before; both null if no one wants them.
-template <class T>
+// sums, `channels` each; not used unless kGains.
+template <bool kGains, class T>
 HWY_NOINLINE void BackwardElements(const RowsBackward<T>& a, std::int64_t begin, std::int64_t end,
                                    T* dweight, T* dbias) {
   const hn::ScalableTag<T> d;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const RowsShape& s = a.shape;
+  const std::int64_t rows_ahead = HWY_MAX(std::int64_t{1}, kAhead / s.cols);
   for (std::int64_t r = begin; r < end; ++r) {
-    const T* HWY_RESTRICT x = a.x + r * s.cols;
-    const T* HWY_RESTRICT dy = a.dy + r * s.cols;
-    if (r + 1 < end) {
-      PrefetchRun(x + s.cols, HWY_MIN(s.cols, kPrefetched));
-      PrefetchRun(dy + s.cols, HWY_MIN(s.cols, kPrefetched));
-    }
     const std::int64_t offset = (r % s.groups) * s.cols;
     const T* HWY_RESTRICT gain = a.gain + offset;
-    T* HWY_RESTRICT dw = dweight + (dweight ? offset : 0);
-    T* HWY_RESTRICT db = dbias + (dbias ? offset : 0);
-    const T mean = a.mean ? a.mean[r] : T{0};
-    const auto vm = hn::Set(d, mean), vr = hn::Set(d, a.rstd[r]);
-    double s1 = 0, s2 = 0;
-    // for i: z = (x[i] - mean) * rstd; g = dy[i] * gain[i]; s1 += g; s2 += g * z;
-    //        dw[i] += dy[i] * z; db[i] += dy[i];
-    for (std::int64_t b = 0; b < s.cols; b += kBlock) {
-      const std::int64_t stop = HWY_MIN(s.cols, b + kBlock);
-      auto p0 = hn::Zero(d), p1 = p0, q0 = p0, q1 = p0;
-      std::int64_t i = b;
-      if (dweight) {
-        for (; i + lanes <= stop; i += lanes) {
-          const auto g = hn::LoadU(d, dy + i);
-          const auto z = hn::Mul(hn::Sub(hn::LoadU(d, x + i), vm), vr);
-          const auto gg = hn::Mul(g, hn::LoadU(d, gain + i));
-          hn::StoreU(hn::MulAdd(g, z, hn::LoadU(d, dw + i)), d, dw + i);
-          hn::StoreU(hn::Add(g, hn::LoadU(d, db + i)), d, db + i);
-          p0 = hn::Add(p0, gg);
-          q0 = hn::MulAdd(gg, z, q0);
-        }
-      } else {
-        for (; i + 2 * lanes <= stop; i += 2 * lanes) {
-          const auto z0 = hn::Mul(hn::Sub(hn::LoadU(d, x + i), vm), vr);
-          const auto z1 = hn::Mul(hn::Sub(hn::LoadU(d, x + i + lanes), vm), vr);
-          const auto g0 = hn::Mul(hn::LoadU(d, dy + i), hn::LoadU(d, gain + i));
-          const auto g1 = hn::Mul(hn::LoadU(d, dy + i + lanes), hn::LoadU(d, gain + i + lanes));
-          p0 = hn::Add(p0, g0);
-          p1 = hn::Add(p1, g1);
-          q0 = hn::MulAdd(g0, z0, q0);
-          q1 = hn::MulAdd(g1, z1, q1);
-        }
-      }
-      for (; i < stop; i += lanes) {
-        const std::int64_t k = HWY_MIN(lanes, stop - i);
-        const auto g = LoadTail(d, dy + i, k);
-        const auto z = hn::Mul(hn::Sub(LoadTail(d, x + i, k), vm), vr);
-        const auto gg = hn::Mul(g, LoadTail(d, gain + i, k));
-        if (dweight) {
-          StoreTail(hn::MulAdd(g, z, LoadTail(d, dw + i, k)), d, dw + i, k);
-          StoreTail(hn::Add(g, LoadTail(d, db + i, k)), d, db + i, k);
-        }
-        p1 = hn::Add(p1, gg);
-        q1 = hn::MulAdd(gg, z, q1);
-      }
-      s1 += static_cast<double>(SumLanes(d, hn::Add(p0, p1)));
-      s2 += static_cast<double>(SumLanes(d, hn::Add(q0, q1)));
-    }
+    const std::int64_t n = s.counted, ahead = r + rows_ahead < end ? rows_ahead * s.cols : 0;
+    const RowProducts p =
+        AddProducts<kGains>(d, a, r, gain, dweight + (kGains ? offset : 0),
+                            dbias + (kGains ? offset : 0), r - begin < s.groups, ahead);
     if (!a.dx) continue;
-    T* HWY_RESTRICT dx = a.dx + r * s.cols;
-    const std::int64_t n = s.counted;
-    const T c1 = s.centre ? static_cast<T>(s1 / static_cast<double>(n)) : T{0};
-    const T c2 = static_cast<T>(s2 / static_cast<double>(n));
+    const T mean = a.mean ? a.mean[r] : T{0}, rstd = a.rstd[r];
+    const T c1 = s.centre ? static_cast<T>(p.sum / static_cast<double>(n)) : T{0};
+    const T c2 = static_cast<T>(p.product / static_cast<double>(n));
     const auto gain_at = [&](std::int64_t i, std::int64_t k) HWY_ATTR {
       return k == lanes ? hn::LoadU(d, gain + i) : LoadTail(d, gain + i, k);
     };
-    WriteDx(d, dy, x, n, gain_at, mean, a.rstd[r], c1, c2, a.accumulate_dx, dx);
+    WriteDx(d, a, r * s.cols, n, gain_at, mean, rstd, c1, c2, ahead);
     if (n < s.cols) {
       const auto gain_behind = [&](std::int64_t i, std::int64_t k)
                                    HWY_ATTR { return gain_at(n + i, k); };
-      WriteDx(d, dy + n, x + n, s.cols - n, gain_behind, mean, a.rstd[r], T{0}, T{0},
-              a.accumulate_dx, dx + n);
+      WriteDx(d, a, r * s.cols + n, s.cols - n, gain_behind, mean, rstd, T{0}, T{0}, ahead);
     }
   }
 }
@@ -266,35 +333,44 @@ HWY_NOINLINE void BackwardSegments(const RowsBackward<T>& a, std::int64_t begin,
   const RowsShape& s = a.shape;
   const std::int64_t per_row = s.cols / s.space;
   for (std::int64_t r = begin; r < end; ++r) {
-    const T* HWY_RESTRICT x = a.x + r * s.cols;
-    const T* HWY_RESTRICT dy = a.dy + r * s.cols;
     const T* HWY_RESTRICT gain = a.gain + (r % s.groups) * per_row;
     const T mean = a.mean ? a.mean[r] : T{0};
     const auto vm = hn::Set(d, mean), vr = hn::Set(d, a.rstd[r]);
-    double s1 = 0, s2 = 0;
+    RowProducts sums;
     for (std::int64_t c = 0; c < per_row; ++c) {
-      const T* HWY_RESTRICT xc = x + c * s.space;
-      const T* HWY_RESTRICT gc = dy + c * s.space;
-      const auto [p, q] = ProductsOf(d, xc, gc, s.space, vm, vr);
+      const std::int64_t at = r * s.cols + c * s.space;
+      const auto [p, q] = ProductsOf(d, a.x + at, a.dy + at, s.space, vm, vr);
       if (dweight) {
         dweight[r * per_row + c] = static_cast<T>(q);
         dbias[r * per_row + c] = static_cast<T>(p);
       }
-      s1 += p * static_cast<double>(gain[c]);
-      s2 += q * static_cast<double>(gain[c]);
+      sums.sum += p * static_cast<double>(gain[c]);
+      sums.product += q * static_cast<double>(gain[c]);
     }
     if (!a.dx) continue;
     const double n = static_cast<double>(s.cols);
-    const T c1 = s.centre ? static_cast<T>(s1 / n) : T{0};
-    const T c2 = static_cast<T>(s2 / n);
+    const T c1 = s.centre ? static_cast<T>(sums.sum / n) : T{0};
+    const T c2 = static_cast<T>(sums.product / n);
+    const std::int64_t ahead = r + 1 < end ? s.cols : 0;
     for (std::int64_t c = 0; c < per_row; ++c) {
       const auto g = hn::Set(d, gain[c]);
       const auto gain_at = [&](std::int64_t, std::int64_t) HWY_ATTR { return g; };
-      const std::int64_t at = r * s.cols + c * s.space;
-      WriteDx(d, a.dy + at, a.x + at, s.space, gain_at, mean, a.rstd[r], c1, c2, a.accumulate_dx,
-              a.dx + at);
+      WriteDx(d, a, r * s.cols + c * s.space, s.space, gain_at, mean, a.rstd[r], c1, c2, ahead);
     }
   }
+}
+
+template <class T>
+void Backward(const RowsBackward<T>& a, std::int64_t begin, std::int64_t end, T* dweight,
+              T* dbias) {
+  if (a.shape.space > 1) {
+    BackwardSegments(a, begin, end, dweight, dbias);
+  } else if (dweight) {
+    BackwardElements<true>(a, begin, end, dweight, dbias);
+  } else {
+    BackwardElements<false>(a, begin, end, dweight, dbias);
+  }
+  FlushStores(a.past);
 }
 
 #define NORMA_DEFINE(NAME, T)                                                                   \
@@ -302,8 +378,7 @@ HWY_NOINLINE void BackwardSegments(const RowsBackward<T>& a, std::int64_t begin,
     Forward<T>(a, b, e);                                                                        \
   }                                                                                             \
   void Backward##NAME(const RowsBackward<T>& a, std::int64_t b, std::int64_t e, T* dw, T* db) { \
-    a.shape.space == 1 ? BackwardElements<T>(a, b, e, dw, db)                                   \
-                       : BackwardSegments<T>(a, b, e, dw, db);                                  \
+    Backward<T>(a, b, e, dw, db);                                                               \
   }
 NORMA_DEFINE(F32, float)
 NORMA_DEFINE(F64, double)
@@ -334,11 +409,12 @@ void run(const RowsBackward<double>& a, std::int64_t b, std::int64_t e, double* 
   HWY_DYNAMIC_DISPATCH(BackwardF64)(a, b, e, dw, db);
 }
 
-// Rows of a chunk: at least 32k elements, at most a sixteenth of the rows, at most 256 rows (their
-// sums of dweight are kept in the type itself). See Note [Fixed chunks].
+// Rows of a chunk: at least 32k elements, at most a sixteenth of the rows (an eighth of long ones,
+// since each chunk has sums as long as a row), at most 256 rows (their sums of dweight are kept in
+// the type itself). See Note [Fixed chunks].
 std::int64_t grain(const RowsShape& s) {
   const std::int64_t small = std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, s.cols));
-  return std::min<std::int64_t>(256, std::max(small, s.rows / 16));
+  return std::min<std::int64_t>(256, std::max(small, s.rows / (s.cols > 4 * 4096 ? 8 : 16)));
 }
 
 // weight + gain_offset, or ones: `own` is used where the weight itself does not serve.
@@ -375,12 +451,25 @@ void combine(const T* parts, std::int64_t count, std::int64_t channels, bool acc
   });
 }
 
+// Elements that a loop goes through.
+std::int64_t run_of(const RowsShape& s) { return s.space == 1 ? s.cols : s.space; }
+
 template <class T>
 void forward(const RowsShape& s, const T* x, const T* weight, const T* bias, T* y, T* mean, T* rstd,
              T* var, bool known) {
   if (s.cols == 0) return;
   std::vector<T> own;
-  const RowsForward<T> a{s, x, effective_gain(s, weight, own), bias, y, mean, rstd, var, known};
+  const RowsForward<T> a{
+      s,
+      x,
+      effective_gain(s, weight, own),
+      bias,
+      y,
+      mean,
+      rstd,
+      var,
+      known,
+      past_cache(y, run_of(s), 2 * s.rows * s.cols * static_cast<std::int64_t>(sizeof(T)))};
   parallel_for(s.rows, grain(s), [&](std::int64_t b, std::int64_t e) { run(a, b, e); });
 }
 
@@ -390,7 +479,10 @@ void backward(const RowsShape& s, const T* dy, const T* x, const T* weight, cons
   const std::int64_t channels = s.cols == 0 ? 0 : s.channels();
   std::vector<T> own;
   const T* gain = s.cols == 0 ? nullptr : effective_gain(s, weight, own);
-  const RowsBackward<T> a{s, dy, x, gain, mean, rstd, out.dx, out.accumulate_dx};
+  const std::int64_t bytes = 3 * s.rows * s.cols * static_cast<std::int64_t>(sizeof(T));
+  const bool past =
+      !out.accumulate_dx && past_cache(out.dx, s.counted == s.cols ? run_of(s) : 1, bytes);
+  const RowsBackward<T> a{s, dy, x, gain, mean, rstd, out.dx, out.accumulate_dx, past};
   const bool sums = out.dweight || out.dbias;
   const std::int64_t rows_per_chunk = grain(s);
   // One partial sum a chunk, or, where a channel is a segment, one a sample.
@@ -406,8 +498,10 @@ void backward(const RowsShape& s, const T* dy, const T* x, const T* weight, cons
     parallel_for(s.rows, rows_per_chunk, [&](std::int64_t b, std::int64_t e) {
       if (!sums || segments) return run(a, b, e, dw, db);
       const std::int64_t offset = b / rows_per_chunk * channels;
-      std::fill_n(dw + offset, channels, T{0});
-      std::fill_n(db + offset, channels, T{0});
+      if (e - b < s.groups) {  // not every channel has a row
+        std::fill_n(dw + offset, channels, T{0});
+        std::fill_n(db + offset, channels, T{0});
+      }
       run(a, b, e, dw + offset, db + offset);
     });
   }

@@ -9,13 +9,13 @@ HWY_BEFORE_NAMESPACE();
 namespace norma::kernels::HWY_NAMESPACE {
 namespace {
 
-// for (i < n) y[i] = f(x[i]);
+// for (i < n) y[i] = f(x[i]); `past`: as StoreResult().
 template <class T, class F>
-HWY_INLINE void map_row(const T* x, std::int64_t n, T* y, F f) {
+HWY_INLINE void map_row(const T* x, std::int64_t n, T* y, F f, bool past = false) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(f(d, hn::LoadU(d, x + i)), d, y + i);
+  for (; i + lanes <= n; i += lanes) StoreResult(f(d, hn::LoadU(d, x + i)), d, y + i, past);
   if (i < n) StoreTail(f(d, LoadTail(d, x + i, n - i)), d, y + i, n - i);
 }
 
@@ -58,19 +58,22 @@ HWY_INLINE void log_softmax_rows(const T* x, std::int64_t rows, std::int64_t col
 
 template <class T>
 HWY_INLINE void softmax_rows(SoftmaxForm form, const T* x, std::int64_t rows, std::int64_t cols,
-                             T* y) {
+                             T* y, bool past) {
   if (form == SoftmaxForm::logarithm) return log_softmax_rows(x, rows, cols, y);
+  // The exponentials of rows that go past the caches, which are short, wait here for their sum.
+  HWY_ALIGN T waiting[kExpBlock];
   T max[kMostRows];
   double sum[kMostRows];
   const std::int64_t together = rows_together(2 * cols);
   for (std::int64_t begin = 0; begin < rows;
        begin += together, x += together * cols, y += together * cols) {
     const std::int64_t n = std::min(together, rows - begin);
+    T* const e = past ? waiting : y;
     for (std::int64_t r = 0; r < n; ++r) max[r] = max_of(x + r * cols, cols);
     for (std::int64_t r = 0; r < n; ++r) {
       sum[r] = 0;
       for (std::int64_t b = r * cols, end = b + cols; b < end; b += kExpBlock) {
-        sum[r] += sum_exp_block<true, T>(x + b, std::min(kExpBlock, end - b), max[r], y + b,
+        sum[r] += sum_exp_block<true, T>(x + b, std::min(kExpBlock, end - b), max[r], e + b,
                                          cols > kExpBlock ? nullptr : x + b + n * cols);
       }
     }
@@ -78,10 +81,11 @@ HWY_INLINE void softmax_rows(SoftmaxForm form, const T* x, std::int64_t rows, st
       if (max[r] == kMinusInfinity<T>) {
         degenerate_row(form, x + r * cols, cols, y + r * cols);
       } else {
-        map_row(y + r * cols, cols, y + r * cols, Scale<T>{static_cast<T>(1.0 / sum[r])});
+        map_row(e + r * cols, cols, y + r * cols, Scale<T>{static_cast<T>(1.0 / sum[r])}, past);
       }
     }
   }
+  FlushStores(past);
 }
 
 // for (i < n) sum += a[i] * b[i];
@@ -176,12 +180,13 @@ void log_sum_f32(const float* x, std::int64_t rows, std::int64_t cols, float* y)
 void log_sum_f64(const double* x, std::int64_t rows, std::int64_t cols, double* y) {
   log_sum_rows(x, rows, cols, y);
 }
-void softmax_f32(SoftmaxForm form, const float* x, std::int64_t rows, std::int64_t cols, float* y) {
-  softmax_rows(form, x, rows, cols, y);
+void softmax_f32(SoftmaxForm form, const float* x, std::int64_t rows, std::int64_t cols, float* y,
+                 bool past) {
+  softmax_rows(form, x, rows, cols, y, past);
 }
-void softmax_f64(SoftmaxForm form, const double* x, std::int64_t rows, std::int64_t cols,
-                 double* y) {
-  softmax_rows(form, x, rows, cols, y);
+void softmax_f64(SoftmaxForm form, const double* x, std::int64_t rows, std::int64_t cols, double* y,
+                 bool past) {
+  softmax_rows(form, x, rows, cols, y, past);
 }
 void gradient_f32(SoftmaxForm form, const float* y, const float* dy, std::int64_t rows,
                   std::int64_t cols, bool accumulate, float* dx) {
@@ -197,6 +202,7 @@ void gradient_f64(SoftmaxForm form, const double* y, const double* dy, std::int6
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "core/kernels/past_cache.h"
 #include "core/parallel.h"
 
 namespace norma::kernels {
@@ -210,6 +216,8 @@ HWY_EXPORT(gradient_f64);
 
 namespace {
 
+constexpr std::int64_t kPastCacheCols = 2048;  // of rows whose exponentials may wait elsewhere
+
 // Rows of a chunk: about 16384 elements, some 20 us.
 std::int64_t row_grain(std::int64_t cols) {
   return std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, cols));
@@ -218,8 +226,10 @@ std::int64_t row_grain(std::int64_t cols) {
 template <class T, class F>
 void forward(F f, SoftmaxForm form, const T* x, std::int64_t rows, std::int64_t cols, T* y) {
   if (cols == 0) return;
+  const bool past = cols <= kPastCacheCols &&
+                    past_cache(y, cols, 2 * rows * cols * static_cast<std::int64_t>(sizeof(T)));
   parallel_for(rows, row_grain(cols), [&](std::int64_t b, std::int64_t e) {
-    f(form, x + b * cols, e - b, cols, y + b * cols);
+    f(form, x + b * cols, e - b, cols, y + b * cols, past);
   });
 }
 

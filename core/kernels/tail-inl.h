@@ -42,6 +42,16 @@ HWY_INLINE void StoreTail(hn::Vec<D> v, D d, T* HWY_RESTRICT p, std::int64_t n) 
 #endif
 }
 
+// Stores whole vectors: where `past`, past the caches, to an aligned place. See Note [Past the
+// cache]; FlushStores() ends a chunk of them.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void StoreResult(hn::Vec<D> v, D d, T* HWY_RESTRICT p, bool past) {
+  past ? hn::Stream(v, d, p) : hn::StoreU(v, d, p);
+}
+HWY_INLINE void FlushStores(bool past) {
+  if (past) hwy::FlushStream();
+}
+
 template <class D>
 HWY_INLINE hn::TFromD<D> SumLanes(D d, hn::Vec<D> v) {
   return hn::GetLane(hn::SumOfLanes(d, v));

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "core/kernels/tail-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -35,25 +36,27 @@ HWY_INLINE void store_some(hn::Vec<D> v, D d, T* p, std::size_t count) {
   std::memcpy(p, padded, count * sizeof(T));
 }
 
-// for (i < n) y[i] = f(x[i]);
+// for (i < n) y[i] = f(x[i]); `past`: as StoreResult().
 template <class T, class F>
-HWY_INLINE void map(const T* x, T* y, std::size_t n, const F& f) {
+HWY_INLINE void map(const T* x, T* y, std::size_t n, const F& f, bool past = false) {
   const hn::ScalableTag<T> d;
   const std::size_t lanes = hn::Lanes(d);
   std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(f(d, hn::LoadU(d, x + i)), d, y + i);
+  for (; i + lanes <= n; i += lanes) StoreResult(f(d, hn::LoadU(d, x + i)), d, y + i, past);
+  FlushStores(past);
   if (i < n) store_some(f(d, load_some(d, x + i, n - i)), d, y + i, n - i);
 }
 
 // for (i < n) y[i] = f(a[i], b[i]);
 template <class T, class F>
-HWY_INLINE void map(const T* a, const T* b, T* y, std::size_t n, const F& f) {
+HWY_INLINE void map(const T* a, const T* b, T* y, std::size_t n, const F& f, bool past = false) {
   const hn::ScalableTag<T> d;
   const std::size_t lanes = hn::Lanes(d);
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(f(d, hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
+    StoreResult(f(d, hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i, past);
   }
+  FlushStores(past);
   if (i < n) {
     store_some(f(d, load_some(d, a + i, n - i), load_some(d, b + i, n - i)), d, y + i, n - i);
   }

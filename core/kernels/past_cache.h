@@ -1,0 +1,28 @@
+// Results that are written past the caches.
+#pragma once
+
+#include <cstdint>
+
+namespace norma::kernels {
+
+// Bytes of the last level of cache, as the system tells it; 32 MiB where it does not.
+[[nodiscard]] std::int64_t last_cache_bytes();
+// What it says from now on, for tests; 0: the truth.
+void pretend_last_cache_bytes(std::int64_t bytes);
+
+// Note [Past the cache]. A store to a line that no cache holds reads the line first: a third of
+// what an op moves. Where its operands and results are more than the last cache keeps until someone
+// reads them, the results go past it, and nothing is read. The line is drawn at three quarters of
+// the cache. The bits are the same.
+//
+// True iff an op that moves `bytes` should do so, and can: its result begins at a whole line, and
+// so does every `run` elements from there.
+template <class T>
+[[nodiscard]] bool past_cache(const T* result, std::int64_t run, std::int64_t bytes) {
+  constexpr std::int64_t kLine = 64;
+  return bytes > last_cache_bytes() / 4 * 3 &&
+         reinterpret_cast<std::uintptr_t>(result) % kLine == 0 &&
+         run * static_cast<std::int64_t>(sizeof(T)) % kLine == 0;
+}
+
+}  // namespace norma::kernels

@@ -1,0 +1,88 @@
+// Results written past the caches have the bits of the others: see Note [Past the cache].
+#include "core/kernels/past_cache.h"
+
+#include <functional>
+#include <vector>
+
+#include "core/autograd.h"
+#include "core/ops/activations.h"
+#include "core/ops/norm_channels.h"
+#include "core/ops/norm_rows.h"
+#include "core/ops/softmax.h"
+#include "core/parallel.h"
+#include "tests/support/catch.h"
+#include "tests/support/op_case.h"
+
+namespace norma {
+namespace {
+
+using test::random_tensor;
+
+// What an op gives, and the gradients of all that it takes.
+std::vector<Tensor> results(const Shape& shape, DType dtype,
+                            const std::function<Tensor(const Tensor&, const Tensor&)>& f,
+                            std::int64_t cache) {
+  kernels::pretend_last_cache_bytes(cache);
+  const Tensor x = random_tensor(shape, 1, dtype).set_requires_grad();
+  const Tensor w = random_tensor({shape[1]}, 2, dtype).set_requires_grad();
+  const Tensor y = f(x, w);
+  backward(y, random_tensor(y.shape(), 3, dtype));
+  kernels::pretend_last_cache_bytes(0);
+  std::vector<Tensor> all{y.detach(), x.grad()};
+  if (w.grad().defined()) all.push_back(w.grad());
+  return all;
+}
+
+TEST_CASE("results written past the caches have the same bits", "[threads]") {
+  const auto ones = [](const Tensor& like, std::int64_t n) {
+    return Tensor::ones({n}, like.dtype());
+  };
+  struct Row {
+    const char* name;
+    std::function<Tensor(const Tensor&, const Tensor&)> f;
+    bool images;
+  };
+  const Row rows[] = {
+      {"layer_norm", [&](auto& x, auto& w) { return layer_norm(x, w, ones(x, x.shape()[1])); },
+       false},
+      {"rms_norm", [](auto& x, auto& w) { return rms_norm(x, w); }, false},
+      {"group_norm",
+       [&](auto& x, auto& w) { return group_norm(x, w, ones(x, x.shape()[1]), {.groups = 2}); },
+       true},
+      {"batch_norm", [&](auto& x, auto& w) { return batch_norm(x, w, ones(x, x.shape()[1]), {}); },
+       true},
+      {"softmax", [](auto& x, auto&) { return softmax(x); }, true},
+      {"gelu", [](auto& x, auto&) { return gelu(x); }, true},
+  };
+  // Whole lines, parts of lines, and rows longer than what waits in the first-level cache.
+  const Shape matrices[] = {{40, 256}, {40, 6}, {7, 4112}, {130, 1040}};
+  const Shape images[] = {{5, 4, 4, 8}, {3, 6, 5, 5}, {3, 2, 48, 48}};
+  const std::int64_t everything = 1;
+  for (const Row& row : rows) {
+    std::vector<Shape> shapes(std::begin(matrices), std::end(matrices));
+    if (row.images) shapes.insert(shapes.end(), std::begin(images), std::end(images));
+    for (const Shape& shape : shapes) {
+      for (const DType dtype : {DType::f32, DType::f64}) {
+        const std::vector<Tensor> kept = results(shape, dtype, row.f, std::int64_t{1} << 40);
+        const std::vector<Tensor> past = results(shape, dtype, row.f, everything);
+        INFO(row.name << " " << fmt::format("{}", shape));
+        REQUIRE(kept.size() == past.size());
+        for (std::size_t i = 0; i < kept.size(); ++i) CHECK(test::same_bits(kept[i], past[i]));
+      }
+    }
+  }
+}
+
+TEST_CASE("a result goes past the caches where it is large and begins at whole lines") {
+  alignas(64) const float y[32] = {};
+  kernels::pretend_last_cache_bytes(4096);
+  CHECK(kernels::past_cache(y, 16, 3073));
+  CHECK_FALSE(kernels::past_cache(y, 16, 3072));
+  CHECK_FALSE(kernels::past_cache(y, 17, 3073));
+  CHECK_FALSE(kernels::past_cache(y + 4, 16, 3073));
+  kernels::pretend_last_cache_bytes(0);
+  CHECK(kernels::last_cache_bytes() > 0);
+}
+
+}  // namespace
+}  // namespace norma
