@@ -62,8 +62,9 @@ void check_product(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool
 
 TEST_CASE("gemm agrees with three loops at sizes around a block, a panel and a tile") {
   const std::vector<std::tuple<int, int, int>> sizes{
-      {1, 1, 1},    {3, 5, 7},     {8, 32, 4},    {9, 33, 5},    {7, 31, 257}, {16, 16, 256},
-      {24, 24, 16}, {130, 48, 66}, {97, 129, 71}, {300, 70, 40}, {5, 1030, 9}, {64, 64, 513}};
+      {1, 1, 1},     {3, 5, 7},     {8, 32, 4},    {9, 33, 5},    {7, 31, 257},
+      {16, 16, 256}, {24, 24, 16},  {130, 48, 66}, {97, 129, 71}, {300, 70, 40},
+      {5, 1030, 9},  {64, 64, 513}, {70, 90, 601}};
   for (const auto& [m, n, k] : sizes) {
     for (int flags = 0; flags < 4; ++flags) {
       check_product<float>(m, n, k, flags & 1, flags & 2, flags);
@@ -131,17 +132,32 @@ TEST_CASE("gemm and sum_rows give the same bits at any number of threads") {
   std::vector<float> a(static_cast<std::size_t>(m * k)), b(static_cast<std::size_t>(k * n));
   for (std::size_t i = 0; i < a.size(); ++i) a[i] = std::sin(static_cast<float>(i));
   for (std::size_t i = 0; i < b.size(); ++i) b[i] = std::cos(static_cast<float>(i));
-  std::vector<float> first, first_sum;
+  std::vector<float> first, first_small, first_sum;
   for (int threads : {1, 2, 3, 8}) {
     set_num_threads(threads);
     std::vector<float> c(static_cast<std::size_t>(m * n)), sum(static_cast<std::size_t>(n));
     kernels::gemm({.m = m, .n = n, .k = k}, 1.0f, a.data(), b.data(), 0.0f, c.data());
     kernels::sum_rows(b.data(), k, n, false, sum.data());
+    // Summed in halves, by itself and beside others.
+    const Product halved{.m = 80, .n = 300, .k = k, .transpose_a = true};
+    std::vector<float> small(static_cast<std::size_t>(80 * n), 1.0f), beside = small;
+    kernels::gemm(halved, 1.0f, a.data(), b.data(), 1.0f, small.data());
+    std::vector<float> other(c.size()), beside_sum(sum.size());
+    const std::vector<kernels::ProductCall<float>> calls{
+        {{.m = m, .n = n, .k = k}, a.data(), b.data(), 0.0f, other.data()},
+        {halved, a.data(), b.data(), 1.0f, beside.data()}};
+    kernels::gemm_group(calls,
+                        kernels::RowSumCall<float>{b.data(), k, n, false, beside_sum.data()});
+    CHECK(other == c);
+    CHECK(beside == small);
+    CHECK(beside_sum == sum);
     if (threads == 1) {
       first = c;
+      first_small = small;
       first_sum = sum;
     }
     CHECK(c == first);
+    CHECK(small == first_small);
     CHECK(sum == first_sum);
   }
   set_num_threads(before);
