@@ -68,8 +68,10 @@ std::string link_to(const std::string& name) {
   return link + "/report.html";
 }
 
+bool without_result(const ClaimOverview& claim) { return claim.verdict == "no result"; }
+
 const char* kind_of(const ClaimOverview& claim) {
-  if (claim.verdict == "no result") return "none";
+  if (without_result(claim)) return "none";
   return claim.expected ? "good" : "bad";
 }
 
@@ -81,12 +83,12 @@ std::string chips(const std::vector<ClaimOverview>& claims) {
     if (n > 0) html += fmt::format("<span class=\"chip {}\">{} {}</span> ", kind, n, what);
   };
   const auto held = [](const ClaimOverview& c) { return c.verdict == "held"; };
-  const auto none = [](const ClaimOverview& c) { return c.verdict == "no result"; };
   chip("good", count([&](const auto& c) { return c.expected && held(c); }), "held");
   chip("good", count([&](const auto& c) { return c.expected && !held(c); }),
        "did not hold, as expected");
-  chip("bad", count([&](const auto& c) { return !c.expected && !none(c); }), "not as expected");
-  chip("none", count(none), "without a result");
+  chip("bad", count([&](const auto& c) { return !c.expected && !without_result(c); }),
+       "not as expected");
+  chip("none", count(without_result), "without a result");
   return html;
 }
 
@@ -128,9 +130,9 @@ std::string claims_table(const Entry& entry) {
     std::string measured;
     for (const std::string& line : claim.measured)
       measured += fmt::format("{}<code>{}</code>", measured.empty() ? "" : "<br>", escaped(line));
-    const char* note = claim.expected                 ? (claim.verdict == "held" ? "" : "expected")
-                       : claim.verdict == "no result" ? ""
-                                                      : "not expected";
+    const char* note = claim.expected          ? (claim.verdict == "held" ? "" : "expected")
+                       : without_result(claim) ? ""
+                                               : "not expected";
     html += fmt::format(
         "<tr><td><span class=\"chip {}\">{}</span>{}</td><th scope=\"row\">{}</th><td "
         "data-head=\"Measured\">{}</td><td data-head=\"Published\">{}</td></tr>\n",
@@ -209,7 +211,8 @@ std::string claim_lines(const std::string& out, const std::vector<std::string>& 
     const std::optional<Overview> overview = read_overview(out + "/" + name);
     if (!overview) continue;
     for (const ClaimOverview& claim : overview->claims) {
-      const char* note = !claim.expected           ? "  <- NOT the expected verdict"
+      const char* note = without_result(claim)     ? "  <- values are missing; see its report"
+                         : !claim.expected         ? "  <- NOT the expected verdict"
                          : claim.verdict != "held" ? "  (as expected)"
                                                    : "";
       text += fmt::format("{:<12}  {:<{}}  {}{}\n", claim.verdict, name, width, claim.text, note);

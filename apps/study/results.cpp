@@ -215,7 +215,15 @@ std::string claims_text(const StudyResults& results) {
     if (!claim.published.empty()) text += fmt::format("{}published: {}\n", indent, claim.published);
     if (claim.expect == Verdict::fails)
       text += fmt::format("{}expected to fail: {}\n", indent, claim.why);
-    if (!result.expected()) text += fmt::format("{}this is NOT the expected verdict\n", indent);
+    if (!result.held) {
+      text += fmt::format(
+          "{0}there is no result, since values are missing: mend what stopped the runs named "
+          "above,\n"
+          "{0}or have them record the value, and start the study again; finished runs are kept\n",
+          indent);
+    } else if (!result.expected()) {
+      text += fmt::format("{}this is NOT the expected verdict\n", indent);
+    }
   }
   return text;
 }

@@ -63,6 +63,9 @@ TEST_CASE("a run without a result decides nothing, a diverged one counts as infi
   const StudyResults failed = judge(plan, some);
   CHECK_FALSE(failed.claims[0].held.has_value());
   CHECK(failed.claims[0].verdict() == "no result");
+  CHECK(contains(claims_text(failed), "there is no result, since values are missing"));
+  CHECK(contains(claims_text(failed), "start the study again"));
+  CHECK_FALSE(contains(claims_text(failed), "expected verdict"));
   CHECK_FALSE(failed.as_expected());
   some[2] = test::flat_run(2);
   some[3] = RunRecord{};  // missing, though no claim needs it
