@@ -88,7 +88,7 @@ struct RowInputs {
   T* largest = nullptr;  // takes the largest raw product that counts, or null
 };
 
-// The largest of the raw products s[0, cols) whose logit is not -inf.
+// The largest of the raw products s[0, cols) whose logit is not -inf; NaN once there was one.
 template <class T>
 HWY_NOINLINE void LargestProduct(const AttentionTask<T>& a, const RowInputs<T>& in,
                                  std::int64_t cols, std::int64_t lo, std::int64_t hi,
@@ -103,9 +103,12 @@ HWY_NOINLINE void LargestProduct(const AttentionTask<T>& a, const RowInputs<T>& 
     const auto raw = hn::LoadU(d, s + j);
     auto x = Logit(d, a, raw, in.bias, in.mask, j, a.shape.keys - in.j0 - j, nullptr);
     x = Hide(d, x, j, lo, hi);
-    most = hn::Max(most, hn::IfThenElse(hn::Gt(x, hidden), raw, hidden));
+    const auto counted = hn::IfThenElse(hn::Eq(x, hidden), hidden, raw);
+    most = hn::IfThenElse(hn::Or(hn::IsNaN(most), hn::Gt(most, counted)), most, counted);
   }
-  *in.largest = HWY_MAX(*in.largest, MaxLane(d, most));
+  const bool numbers = hn::AllFalse(d, hn::IsNaN(most));
+  const T row = numbers ? MaxLane(d, most) : std::numeric_limits<T>::quiet_NaN();
+  if (!numbers || row > *in.largest) *in.largest = row;
 }
 
 // s[0, cols) = 2^(logit - max), 0 outside of [lo, hi); max and sum go on from earlier blocks.

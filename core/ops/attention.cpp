@@ -168,7 +168,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
     T* m = most.mutable_data<T>();
     for (std::size_t i = 0; i < largest.size(); ++i) {
       T& of_head = m[static_cast<std::int64_t>(i) % s.heads];
-      of_head = std::max(of_head, largest[i]);
+      if (std::isnan(largest[i]) || largest[i] > of_head) of_head = largest[i];
     }
     *o.largest_logit = most;
   });

@@ -24,7 +24,8 @@ struct AttentionOptions {
   Tensor bias = {};                  // (H, T, S), added behind the cap; gets a gradient
   double dropout = 0;  // of the weights: each is 0 with this probability, else / (1 - p)
   RandomKey dropout_key{};
-  // (H): gets the largest scale q k of a pair that counted, before cap and bias, for each head.
+  // (H): gets the largest scale q k of a pair that counted, before cap and bias, for each head;
+  // NaN where one of them is NaN.
   Tensor* largest_logit = nullptr;
 };
 

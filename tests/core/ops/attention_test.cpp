@@ -248,6 +248,37 @@ TEST_CASE("attention: a NaN stays visible") {
   }
 }
 
+TEST_CASE("attention: a NaN among a head's logits is its largest one") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto largest = [](const Tensor& q, const Tensor& k, std::int64_t window) {
+    Tensor of_heads;
+    AttentionOptions options;
+    options.window = window;
+    options.largest_logit = &of_heads;
+    (void)attention(q, k, k, options);
+    return of_heads.to_vector();
+  };
+  // Two samples, 40 queries and keys, two heads; the NaN is in a query or a key of the second head.
+  const Shape shape{2, 40, 2, 1};
+  for (const std::int64_t sample : {0, 1}) {
+    for (const std::int64_t position : {0, 17, 39}) {
+      std::vector<double> values(160, 2);
+      values[static_cast<std::size_t>((sample * 40 + position) * 2 + 1)] = nan;
+      const Tensor some = Tensor::from(shape, values), twos = Tensor::full(shape, 2);
+      for (const auto& heads : {largest(some, twos, 0), largest(twos, some, 0)}) {
+        INFO(sample << " " << position);
+        CHECK(heads[0] == 4);
+        CHECK(std::isnan(heads[1]));
+      }
+      // The last query alone sees the last key alone.
+      const Tensor last = Tensor::full({2, 1, 2, 1}, 2);
+      const auto seen = largest(last, some, 1);
+      CHECK(seen[0] == 4);
+      CHECK((position == 39 ? std::isnan(seen[1]) : seen[1] == 4));
+    }
+  }
+}
+
 TEST_CASE("attention: huge logits do not overflow") {
   const Tensor q = Tensor::from({1, 1, 1, 1}, {1e4}), k = Tensor::from({1, 2, 1, 1}, {1, 2});
   const Tensor v = Tensor::from({1, 2, 1, 1}, {10, 20});
