@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "apps/cli/study_options.h"
 #include "apps/cli/verb.h"
 #include "apps/study/plan.h"
 #include "apps/training/build.h"
@@ -51,7 +50,7 @@ RunConfig config_of_arm(const ProbeArguments& arguments) {
 }
 
 RunConfig config_of(const ProbeArguments& arguments) {
-  if (is_study_file(config::load_json(arguments.config))) return config_of_arm(arguments);
+  if (!study_key(config::load_json(arguments.config)).empty()) return config_of_arm(arguments);
   if (!arguments.arm.empty()) {
     throw UsageError("--arm: " + arguments.config + " is the configuration of one run, no study");
   }

@@ -1,8 +1,6 @@
 // What the verbs that run studies share.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include "apps/cli/verb.h"
 #include "apps/study/remote.h"
 #include "apps/study/study.h"
@@ -16,12 +14,6 @@ inline void add_study_options(Options& options, study::StudyOptions& study) {
   options.add_flag("--no-share", study.no_share,
                    "Train each run from its first step, even where runs begin alike");
   options.add_flag("--quiet", study.quiet, "No progress");
-}
-
-// True iff the file is meant as a study: it has what only studies have, and no model.
-inline bool is_study_file(const config::Json& json) {
-  return !json.contains("model") &&
-         (json.contains("base") || json.contains("arms") || json.contains("claims"));
 }
 
 // Calls `run` with the ranks of mpirun, or none; ranks but the first work for it instead.

@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "apps/cli/study_options.h"
 #include "apps/cli/verb.h"
 #include "apps/study/plan.h"
 #include "apps/training/trainer.h"
@@ -46,7 +45,7 @@ Action validate_verb(Options& options) {
     Status status = kDone;
     for (const std::string& file : arguments->files) {
       try {
-        if (is_study_file(config::load_json(file))) {
+        if (!study_key(config::load_json(file)).empty()) {
           validate_study(file);
         } else {
           validate_run(file, *arguments);

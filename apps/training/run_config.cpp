@@ -161,15 +161,23 @@ RunConfig parse_run_config(const Json& json, const std::string& source) {
   return parse<RunConfig>(json, "", source);
 }
 
+std::string study_key(const Json& file) {
+  if (file.contains("model")) return "";
+  for (const char* key : {"base", "arms", "claims"}) {
+    if (file.contains(key)) return key;
+  }
+  return "";
+}
+
 RunConfig load_run_config(const std::string& path, std::span<const std::string> sets) {
   Json json = load_json(path, resolve_paths);
-  if (json.contains("base") && !json.contains("model")) {
+  if (const std::string key = study_key(json); !key.empty()) {
     throw config::ConfigError(
         path,
-        {{"base", fmt::format("belongs to a study, and this verb takes the configuration of a run; "
-                              "`norma study {}` runs a study, and writes the configurations of its "
-                              "runs to studies/NAME/runs",
-                              path)}});
+        {{key, fmt::format("belongs to a study, and this verb takes the configuration of a run; "
+                           "`norma study {}` runs a study, and writes the configurations of its "
+                           "runs to studies/NAME/runs",
+                           path)}});
   }
   apply_sets(json, sets);
   resolve_paths(json, ".");

@@ -34,6 +34,9 @@ struct RunConfig {
 // `folder`. So a path in a configuration is relative to its file, and what a run keeps holds in any
 // folder.
 void resolve_paths(config::Json& run, const std::string& folder);
+// The key that shows a file to be meant as a study: one that only studies have, where there is no
+// model. Empty for the configuration of a run.
+[[nodiscard]] std::string study_key(const config::Json& file);
 // Reads a configuration file with all that it extends, applies KEY=VALUE
 // changes (with paths from the current folder), and checks the whole. Throws config::ConfigError
 // with every problem.

@@ -159,6 +159,11 @@ TEST_CASE("a study and a run's configuration are told apart", "[study]") {
   std::ofstream(folder / "study.json") << test::kStudy;
   std::ofstream(folder / "run.json") << config::parse_json(test::kStudy)["base"].dump();
   NORMA_CHECK_ERROR(load_run_config(folder / "study.json"), "base: belongs to a study");
+  // Nor is one whose base is still to be written.
+  Json rest = config::parse_json(test::kStudy);
+  rest.erase("base");
+  std::ofstream(folder / "rest.json") << rest.dump();
+  NORMA_CHECK_ERROR(load_run_config(folder / "rest.json"), "arms: belongs to a study");
   NORMA_CHECK_ERROR(load_study(folder / "run.json"), "this is the configuration of one run");
 }
 
