@@ -26,9 +26,13 @@ config::Fields HuberConfig::fields() {
 namespace {
 
 void require_probabilities(const Tensor& target) {
-  for (const double t : target.to_vector()) {
-    require(t >= 0 && t <= 1, "bce: expected targets in [0, 1], as probabilities; got {}", t);
-  }
+  dispatch_compute(target.dtype(), "bce", [&]<class T>() {
+    const T* t = target.data<T>();
+    for (std::int64_t i = 0; i < target.numel(); ++i) {
+      require(t[i] >= 0 && t[i] <= 1, "bce: expected targets in [0, 1], as probabilities; got {}",
+              t[i]);
+    }
+  });
 }
 
 }  // namespace

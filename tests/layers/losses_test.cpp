@@ -2,6 +2,7 @@
 #include "layers/losses.h"
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/catch.h"
@@ -48,6 +49,10 @@ TEST_CASE("a wrong option is refused with its path, and a target without a meani
                     "loss.label_smoothing: must be in [0, 1]; got 1.5");
   const Tensor two = Tensor::from({1}, {2});
   NORMA_CHECK_ERROR(loss_of("\"bce\"").apply(two, two), "bce: expected targets in [0, 1]");
+  for (const double bad : {-0.5, std::numeric_limits<double>::quiet_NaN()}) {
+    const Tensor targets = Tensor::full(two.shape(), bad, two.dtype());
+    NORMA_CHECK_ERROR(loss_of("\"bce\"").apply(two, targets), "as probabilities; got");
+  }
   NORMA_CHECK_ERROR(loss_of("\"crossentropy\""), "nearest known name is \"cross_entropy\"");
 }
 
