@@ -49,7 +49,7 @@ std::vector<Tick> log_ticks(double low, double high, std::size_t most) {
 
 }  // namespace
 
-double Axis::place(double value) const {
+double share_of_range(double value, double low, double high, bool log) {
   if (log) return (std::log(value) - std::log(low)) / (std::log(high) - std::log(low));
   return (value - low) / (high - low);
 }

@@ -6,6 +6,13 @@
 
 namespace norma::report {
 
+// Values that span this factor get a log axis, and colours by the logarithm, where nothing else is
+// asked for.
+constexpr double kLogFrom = 30;
+
+// Where a value stands between two ends, by the logarithm or evenly: 0 at `low`, 1 at `high`.
+[[nodiscard]] double share_of_range(double value, double low, double high, bool log);
+
 struct Tick {
   double at = 0;
   std::string label;
@@ -17,7 +24,7 @@ struct Axis {
   std::vector<Tick> ticks;
 
   // 0 at the low end, 1 at the high one.
-  [[nodiscard]] double place(double value) const;
+  [[nodiscard]] double place(double value) const { return share_of_range(value, low, high, log); }
 };
 
 // An axis of this range with about `most` marks at round numbers: 1, 2, 5 times a power of ten; on

@@ -4,6 +4,7 @@
 
 #include "apps/report/page.h"
 #include "apps/report/tables.h"
+#include "apps/study/plan.h"
 #include "apps/training/run_config.h"
 
 namespace norma::report {
@@ -28,16 +29,6 @@ void leaves_of(const Json& json, std::vector<std::string>& path, std::vector<Lea
   }
 }
 
-// The value at a path; null if there is none.
-Json at(const Json& json, const std::vector<std::string>& path) {
-  const Json* value = &json;
-  for (const std::string& key : path) {
-    if (!value->is_object() || !value->contains(key)) return nullptr;
-    value = &(*value)[key];
-  }
-  return *value;
-}
-
 // What stands at the path where the configuration does not say it: nothing where it must.
 std::optional<Json> default_at(const Json& config, const std::vector<std::string>& path) {
   // The type of a section is left out with all that belongs to it.
@@ -48,7 +39,9 @@ std::optional<Json> default_at(const Json& config, const std::vector<std::string
   for (auto key = path.begin(); key != gone; ++key) parent = &(*parent)[*key];
   parent->erase(*gone);
   try {
-    return at(config::to_json(config::parse<RunConfig>(without)), path);
+    const Json all = config::to_json(config::parse<RunConfig>(without));
+    const Json* value = study::at_path(all, fmt::format("{}", fmt::join(path, ".")));
+    return value ? *value : Json();
   } catch (const config::ConfigError&) {
     return std::nullopt;
   }

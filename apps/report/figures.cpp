@@ -16,7 +16,6 @@ using study::FigureEntry;
 using study::PlannedFigure;
 using study::RunRecord;
 
-constexpr double kLogValues = 30;   // a span from which values get a log axis
 constexpr double kLogFactor = 8;    // a span from which a factor does
 constexpr std::size_t kMarked = 8;  // depths of a profile whose points are marked
 constexpr double kFailed = 0.97;    // of ln V: a loss above it has learned nothing
@@ -237,7 +236,7 @@ Drawing draw(const study::ProfileConfig& config, const PlannedFigure& figure,
   Chart all = empty;
   for (const Chart& c : charts)
     all.curves.insert(all.curves.end(), c.curves.begin(), c.curves.end());
-  if (!config.log_y) log = spans(all, kLogValues);
+  if (!config.log_y) log = spans(all, kLogFrom);
   const bool few = std::all_of(all.curves.begin(), all.curves.end(),
                                [](const Curve& c) { return c.x.size() <= kMarked; });
   for (Chart& chart : charts) {
@@ -292,7 +291,7 @@ Drawing draw(const study::LineConfig& config, const PlannedFigure& figure, const
   for (Chart& chart : charts) {
     chart.log_x =
         figure.numeric_x && figure.x.front().value > 0 && config.log_x.value_or(factors_span);
-    chart.log_y = all_positive(all) && config.log_y.value_or(spans(all, kLogValues));
+    chart.log_y = all_positive(all) && config.log_y.value_or(spans(all, kLogFrom));
     if (config.value == "final" || config.value == "best" || config.value == "eval")
       chart.levels = subject.levels;
   }

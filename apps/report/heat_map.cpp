@@ -12,7 +12,6 @@
 namespace norma::report {
 namespace {
 
-constexpr double kLogFrom = 30;      // a span from which colours go by the logarithm
 constexpr double kLightness = 0.42;  // of a ground, from which ink on it is black
 constexpr std::size_t kKeySteps = 5;
 
@@ -69,11 +68,6 @@ std::string failed_ground(double x, double y, double width, double height, const
              "style=\"fill:{};stroke:{}\"/>\n",
              x, y, width, height, palette.ground, palette.grid) +
          hatching(x, y, width, height, palette.soft);
-}
-
-std::string halo(const Palette& palette) {
-  return fmt::format("paint-order=\"stroke\" stroke-width=\"4\" class=\"halo\" stroke=\"{}\"",
-                     palette.ground);
 }
 
 class Painter {
@@ -167,7 +161,7 @@ class Painter {
     svg += colored(cell) ? svg_text(middle_x(column), middle_y(row), text, Anchor::middle,
                                     ink_on(color_at(scale_.place(cell.value))))
                          : svg_text(middle_x(column), middle_y(row), text, Anchor::middle,
-                                    palette_.ink, halo(palette_));
+                                    palette_.ink, halo(palette_, 4));
     return svg + "</g>\n";
   }
 
@@ -185,9 +179,7 @@ bool HeatMap::empty() const {
 }
 
 double HeatScale::place(double value) const {
-  if (!(low < high)) return 0.5;
-  if (log) return (std::log(value) - std::log(low)) / (std::log(high) - std::log(low));
-  return (value - low) / (high - low);
+  return low < high ? share_of_range(value, low, high, log) : 0.5;
 }
 
 HeatScale scale_of(const std::vector<HeatMap>& maps, int log) {
@@ -226,7 +218,7 @@ std::string draw_heat_key(const HeatScale& scale, std::string_view label) {
   }
   const double x = kBox * kKeySteps + 14;
   boxes += failed_ground(x, 0.5, kBox, kHeight - 1, palette);
-  boxes += svg_text(x + kBox / 2, 17, "\u00d7", Anchor::middle, palette.ink, halo(palette));
+  boxes += svg_text(x + kBox / 2, 17, "\u00d7", Anchor::middle, palette.ink, halo(palette, 4));
   SvgOptions options;
   options.width = static_cast<int>(x + kBox);
   options.height = static_cast<int>(kHeight);

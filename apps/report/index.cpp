@@ -1,7 +1,7 @@
 #include "apps/report/index.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -156,12 +156,9 @@ Overview overview_of(const Subject& subject) {
       claim.measured.push_back(study::shown_evidence(e));
     overview.claims.push_back(std::move(claim));
   }
-  for (const Subject::Arm& arm : subject.arms) {
-    for (const study::RunRecord& run : arm.runs) {
-      if (std::isfinite(run.seconds)) overview.seconds += run.seconds;
-      ++overview.runs;
-    }
-  }
+  const auto [runs, seconds] = work_of(subject);
+  overview.runs = runs;
+  overview.seconds = seconds;
   if (!subject.figures.empty()) overview.thumbnail = thumbnail_svg(subject.figures[0], subject);
   return overview;
 }

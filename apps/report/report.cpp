@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "apps/report/axis.h"
 #include "apps/report/figures.h"
 #include "apps/report/floors.h"
 #include "apps/report/page.h"
@@ -79,7 +80,7 @@ std::string probes_html(const Subject& subject) {
     if (chart.curves.empty()) return;
     chart.x_label = "optimizer step";
     chart.y_label = chart.title;
-    chart.log_y = spans(chart, 30);
+    chart.log_y = spans(chart, kLogFrom);
     html += html_figure(chart.title, "", key_list(keys), {{"", draw_svg(chart, small_svg())}});
   };
   for (const auto& [title, before, after] : kPictures) {
@@ -166,6 +167,17 @@ Subject subject_of_runs(const std::vector<std::string>& folders) {
       folders.size() == 1 ? subject.arms[0].name : fmt::format("{} runs", folders.size());
   add_floors(subject);
   return subject;
+}
+
+Work work_of(const Subject& subject) {
+  Work work;
+  for (const Subject::Arm& arm : subject.arms) {
+    for (const study::RunRecord& run : arm.runs) {
+      if (std::isfinite(run.seconds)) work.seconds += run.seconds;
+      ++work.runs;
+    }
+  }
+  return work;
 }
 
 Chart loss_chart(const Subject& subject) {

@@ -35,6 +35,13 @@ struct Subject {
 // Of runs' folders. Throws Error if one is no run.
 [[nodiscard]] Subject subject_of_runs(const std::vector<std::string>& folders);
 
+// How many runs there are, and how long those took of which it is known.
+struct Work {
+  std::int64_t runs = 0;
+  double seconds = 0;
+};
+[[nodiscard]] Work work_of(const Subject& subject);
+
 // Training loss over the steps, with the levels: the picture of the whole.
 [[nodiscard]] Chart loss_chart(const Subject& subject);
 

@@ -60,6 +60,11 @@ std::string svg_text(double x, double y, std::string_view text, Anchor anchor,
       kAnchors[static_cast<int>(anchor)], color, extra.empty() ? "" : " ", extra, escaped(text));
 }
 
+std::string halo(const Palette& palette, int width) {
+  return fmt::format("paint-order=\"stroke\" stroke-width=\"{}\" class=\"halo\" stroke=\"{}\"",
+                     width, palette.ground);
+}
+
 std::string svg_element(const SvgOptions& options, std::string_view title,
                         std::string_view description, const std::string& content) {
   // aria-labelledby would need a name of its own for each element of a page; the title alone is

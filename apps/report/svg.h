@@ -51,6 +51,10 @@ enum class Anchor { start, middle, end };
 [[nodiscard]] std::string svg_text(double x, double y, std::string_view text, Anchor anchor,
                                    const std::string& color, std::string_view extra = {});
 
+// What svg_text() takes as `extra` for text that stands on lines and patterns: a border in the
+// colour of the ground, half of `width` on each side of a stroke.
+[[nodiscard]] std::string halo(const Palette& palette, int width);
+
 // The element around a picture, with what it says to who does not see it.
 [[nodiscard]] std::string svg_element(const SvgOptions& options, std::string_view title,
                                       std::string_view description, const std::string& content);

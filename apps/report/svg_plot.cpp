@@ -255,9 +255,7 @@ class SvgPlotter {
       svg += svg_text(low ? left_ + 4 : left_ + width_ - 2,
                       crowded ? y + 1.0 * letter : y - 0.35 * letter,
                       fmt::format("{} = {}", level.label, study::shown_number(level.y)),
-                      low ? Anchor::start : Anchor::end, palette_.soft,
-                      fmt::format("stroke-width=\"3\" paint-order=\"stroke\" class=\"halo\"{}",
-                                  options_.paper ? " stroke=\"#ffffff\"" : ""));
+                      low ? Anchor::start : Anchor::end, palette_.soft, halo(palette_, 3));
     }
     return svg;
   }

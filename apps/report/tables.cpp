@@ -1,7 +1,6 @@
 #include "apps/report/tables.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -204,14 +203,7 @@ std::string summary_html(const Subject& subject) {
         fmt::format("<p><span class=\"chip {}\">{} of {} claims came out as expected</span></p>\n",
                     right == all ? "good" : "bad", right, all);
   }
-  double seconds = 0;
-  std::size_t runs = 0;
-  for (const auto& arm : subject.arms) {
-    for (const RunRecord& run : arm.runs) {
-      if (std::isfinite(run.seconds)) seconds += run.seconds;
-      ++runs;
-    }
-  }
+  const auto [runs, seconds] = work_of(subject);
   return html + fmt::format("<p class=\"soft\">{} run{}, {} of computing.</p>\n", runs,
                             runs == 1 ? "" : "s", duration_text(seconds));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "apps/report/axis.h"
 #include "apps/study/results.h"
 
 namespace norma::report {
@@ -67,14 +68,10 @@ class TextPlotter {
  private:
   static constexpr std::size_t kNoColor = static_cast<std::size_t>(-1);
 
-  double place(double y) const {
-    return chart_.log_y ? (std::log(y) - std::log(range_.low)) /
-                              (std::log(range_.high) - std::log(range_.low))
-                        : (y - range_.low) / (range_.high - range_.low);
-  }
   std::size_t row(double y) const {
+    const double share = share_of_range(y, range_.low, range_.high, chart_.log_y);
     const double from_top =
-        (1 - std::clamp(place(y), 0.0, 1.0)) * static_cast<double>(options_.height - 1);
+        (1 - std::clamp(share, 0.0, 1.0)) * static_cast<double>(options_.height - 1);
     return static_cast<std::size_t>(std::lround(from_top));
   }
 
