@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "core/kernels/gemm.h"
@@ -83,6 +84,14 @@ Medians median_seconds(std::int64_t sets, double seconds,
     }
   }
   return {median(calls), median(others)};
+}
+
+std::vector<double> least_in_turns(std::size_t n, const std::function<double(std::size_t)>& f) {
+  std::vector<double> least(n, std::numeric_limits<double>::infinity());
+  for (int turn = 0; turn < 3; ++turn) {
+    for (std::size_t i = 0; i < n; ++i) least[i] = std::min(least[i], f(i));
+  }
+  return least;
 }
 
 Copies::Copies() {

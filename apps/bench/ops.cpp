@@ -135,20 +135,14 @@ std::string norms_in_a_step(double seconds) {
   std::string text =
       fmt::format("\n{:<22} {:>9} {:>9} {:>9} {:>16} {:>14}\n", "a step, ms", "LayerNorm",
                   "RMSNorm", "no norm", "RMSNorm saves", "norms' share");
+  constexpr const char* kNorms[] = {"layer_norm", "rms_norm", "none"};
   for (const char* workload : {"gpt-nano", "gpt-baby", "deep"}) {
-    double layer = std::numeric_limits<double>::infinity(), rms = layer, none = layer;
-    for (int round = 0; round < 3; ++round) {
-      const auto step = [&](const char* norm, double& best) {
-        const std::string variant = fmt::format("{}:norm={}", workload, norm);
-        best =
-            std::min(best, run_workload(variant, {.seconds = seconds}, std::nullopt).own.ms_median);
-      };
-      step("layer_norm", layer);
-      step("rms_norm", rms);
-      step("none", none);
-    }
+    const std::vector<double> ms = least_in_turns(std::size(kNorms), [&](std::size_t i) {
+      const std::string variant = fmt::format("{}:norm={}", workload, kNorms[i]);
+      return run_workload(variant, {.seconds = seconds}, std::nullopt).own.ms_median;
+    });
     text += fmt::format("{:<22} {:>9.3f} {:>9.3f} {:>9.3f} {:>15.1f}% {:>13.1f}%\n", workload,
-                        layer, rms, none, 100 * (1 - rms / layer), 100 * (1 - none / layer));
+                        ms[0], ms[1], ms[2], 100 * (1 - ms[1] / ms[0]), 100 * (1 - ms[2] / ms[0]));
   }
   return text;
 }

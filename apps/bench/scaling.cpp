@@ -4,12 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -36,13 +34,9 @@ double step_ms(const std::string& workload, double seconds, int threads = 0) {
 }
 
 std::string growth(const char* workload, const char* key, std::vector<int> sizes, double seconds) {
-  std::vector<double> ms(sizes.size(), std::numeric_limits<double>::infinity());
-  for (int round = 0; round < 3; ++round) {
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      const std::string variant = fmt::format("{}:{}={}", workload, key, sizes[i]);
-      ms[i] = std::min(ms[i], step_ms(variant, seconds));
-    }
-  }
+  const std::vector<double> ms = least_in_turns(sizes.size(), [&](std::size_t i) {
+    return step_ms(fmt::format("{}:{}={}", workload, key, sizes[i]), seconds);
+  });
   std::string cells;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     cells += fmt::format(" {:>4}: {:>8.3f}", sizes[i], ms[i]);
@@ -100,26 +94,17 @@ nlohmann::json shift_run(nlohmann::json model, int vocab, int length, int batch,
 }
 
 // What a workload takes at one thread, at as many as this process has, at twice and at four times
-// as many, and what matrix products reach at the first two: in turns, the best of each.
-struct AtThreads {
-  std::array<double, 4> ms;
-  double one_rate = 0, rate = 0;
-
-  AtThreads(const std::string& workload, double seconds) {
-    const int threads = num_threads();
-    ms.fill(std::numeric_limits<double>::infinity());
-    for (int round = 0; round < 3; ++round) {
-      rate = std::max(rate, measure_gemm_rate(0.2));
-      set_num_threads(1);
-      one_rate = std::max(one_rate, measure_gemm_rate(0.2));
-      set_num_threads(threads);
-      for (std::size_t i = 0; i < ms.size(); ++i) {
-        const int n = i == 0 ? 1 : threads << (i - 1);
-        ms[i] = std::min(ms[i], step_ms(workload, seconds, n));
-      }
-    }
-  }
-};
+// as many; then what matrix products take at the first two.
+std::vector<double> times_at_threads(const std::string& workload, double seconds) {
+  const int threads = num_threads();
+  return least_in_turns(6, [&](std::size_t i) {
+    if (i < 4) return step_ms(workload, seconds, i == 0 ? 1 : threads << (i - 1));
+    set_num_threads(i == 4 ? 1 : threads);
+    const double rate = measure_gemm_rate(0.2);
+    set_num_threads(threads);
+    return 1 / rate;
+  });
+}
 
 }  // namespace
 
@@ -132,14 +117,14 @@ std::string thread_table(std::span<const Comparison> rows, double seconds) {
                   "1 thread", heading(1), "gain", "products'", "share", heading(2), heading(4));
   for (const Comparison& row : rows) {
     if (row.own.ms_median <= kLeastMs) continue;
-    const AtThreads t(row.own.workload, seconds);
-    const double gain = t.ms[0] / t.ms[1], products = t.rate / t.one_rate;
+    const std::vector<double> t = times_at_threads(row.own.workload, seconds);
+    const double gain = t[0] / t[1], products = t[4] / t[5];
     text += fmt::format(
         "{:<11} {:>10.3f} {:>10.3f} {:>6.2f} {:>10.2f} {:>7.2f} {:<7}  {:>10.3f} "
         "{:>10.3f} {}\n",
-        row.own.workload, t.ms[0], t.ms[1], gain, products, gain / products,
-        verdict(gain / products >= kGain), t.ms[2], t.ms[3],
-        verdict(std::max(t.ms[2], t.ms[3]) <= kMostLoss * t.ms[1]));
+        row.own.workload, t[0], t[1], gain, products, gain / products,
+        verdict(gain / products >= kGain), t[2], t[3],
+        verdict(std::max(t[2], t[3]) <= kMostLoss * t[1]));
   }
   return text + fmt::format(
                     "Milliseconds a step. Share: the gain by that of matrix products, >= "
@@ -165,10 +150,8 @@ std::string run_table() {
   auto model = transformer(24, 128, 8, 344, "post");
   model["kv_heads"] = 2;
   model["final_norm"] = true;
-  double least = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < 3; ++i) {
-    least = std::min(least, train(shift_run(model, 64, 24, 8, 1, 2e-3)).seconds);
-  }
+  const double least = least_in_turns(
+      1, [&](std::size_t) { return train(shift_run(model, 64, 24, 8, 1, 2e-3)).seconds; })[0];
   return text + fmt::format(
                     "24 blocks, width 128: from the call to the end of a run of one step {:.3f} s "
                     "(<= {:.1f} s {})\n",
