@@ -1,5 +1,5 @@
 // The shell around the verbs: parsing, --threads, errors and exit statuses.
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -20,6 +20,29 @@ std::string unknown_verb(const std::string& name) {
   std::vector<std::string_view> names;
   for (const Verb& verb : verbs()) names.push_back(verb.name);
   return fmt::format("norma: unknown verb \"{}\"{}", name, config::name_hint(name, names));
+}
+
+// What is wrong with a command line that CLI11 refuses. It does not say which name was meant.
+std::string refused(const CLI::App& app, const CLI::ParseError& error) {
+  std::vector<const CLI::App*> parts{&app};
+  for (const CLI::App* verb : app.get_subcommands()) parts.push_back(verb);
+  const std::vector<std::string> rest = app.remaining(/*recurse=*/true);
+  const bool no_verb = parts.size() == 1;
+  if (rest.empty() || !(no_verb || dynamic_cast<const CLI::ExtrasError*>(&error))) {
+    return error.what();
+  }
+  const auto option = std::find_if(rest.begin(), rest.end(),
+                                   [](const std::string& s) { return s.rfind('-', 0) == 0; });
+  if (option == rest.end()) {
+    return fmt::format("takes no further arguments; got {}", fmt::join(rest, " "));
+  }
+  std::vector<std::string> known;
+  for (const CLI::Option* o : parts.back()->get_options()) {
+    for (const std::string& name : o->get_lnames()) known.push_back("--" + name);
+  }
+  const std::string name = option->substr(0, option->find('='));
+  return fmt::format("unknown option \"{}\"{}", name,
+                     config::name_hint(name, {known.begin(), known.end()}));
 }
 
 Status fail(const std::string& who, const char* what, Status status) {
@@ -69,6 +92,7 @@ Status run(std::vector<std::string> arguments) {
     fmt::print(stderr, "{}", app.help());
     return kUsage;
   }
+  std::string who = "norma";
   if (arguments[0].rfind('-', 0) != 0) {
     const auto known = verbs();
     if (std::none_of(known.begin(), known.end(),
@@ -76,8 +100,8 @@ Status run(std::vector<std::string> arguments) {
       fmt::print(stderr, "{}\n", unknown_verb(arguments[0]));
       return kUsage;
     }
+    who += " " + arguments[0];
   }
-  const std::string who = "norma " + arguments[0];
   try {
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes a vector
     app.parse(std::move(arguments));
@@ -85,7 +109,7 @@ Status run(std::vector<std::string> arguments) {
     (void)app.exit(e);
     return kDone;
   } catch (const CLI::ParseError& e) {
-    fmt::print(stderr, "{}: {}\nRun with --help for what it takes.\n", who, e.what());
+    fmt::print(stderr, "{}: {}\nRun with --help for what it takes.\n", who, refused(app, e));
     return kUsage;
   }
   if (threads > 0) set_num_threads(threads);

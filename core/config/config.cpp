@@ -51,7 +51,8 @@ std::string rows(const StructType& type, const std::string& prefix, bool with_in
   for (const Field& f : type.fields()) {
     const std::string key = prefix + std::string(f.key);
     const StructType* inner = structure_of(f.type());
-    const std::string standard = inner && !with_inner ? "see below" : default_of(type, f);
+    std::string standard = inner && !with_inner ? "see below" : default_of(type, f);
+    if (inner && !with_inner && f.limits.required) standard = "must be given; see below";
     out += fmt::format("| `{}` | {} | {} | {} | {} |\n", key, cell(f.type().expected()),
                        cell(standard), range_text(f.limits), cell(f.doc));
     if (inner && with_inner) out += rows(*inner, key + (f.type().as_struct() ? "." : "[]."), true);

@@ -51,6 +51,16 @@ class CountingIterator {
   std::size_t* line_;
 };
 
+// What nlohmann's text of a syntax error does not say: that a comma is missing, or one too many.
+const char* comma_hint(std::string_view text) {
+  const auto says = [&](std::string_view part) { return text.find(part) != text.npos; };
+  if (says("unexpected '}'; expected string") || says("unexpected ']'; expected '['")) {
+    return "; is there a comma too many before it?";
+  }
+  const bool closing = text.ends_with("; expected '}'") || text.ends_with("; expected ']'");
+  return closing && !says("end of input") ? "; is a comma missing before it?" : "";
+}
+
 // Builds the value. The parser's own builder keeps the last of two equal keys in silence, so this
 // one keeps account of the keys of every open object.
 class Builder : public nlohmann::json_sax<Json> {
@@ -83,6 +93,7 @@ class Builder : public nlohmann::json_sax<Json> {
     std::string text = e.what();
     if (const auto end = text.find("] "); end != text.npos) text.erase(0, end + 2);
     if (text.find("at line ") == text.npos) text += fmt::format(" (line {})", *line_);
+    text += comma_hint(text);
     problems_.add("", "{}", text);
     return false;
   }

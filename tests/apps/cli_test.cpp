@@ -23,8 +23,14 @@ TEST_CASE("help goes to stdout, wrong usage to stderr with status 2") {
   CHECK(unknown.status == 2);
   CHECK(unknown.err == "norma: unknown verb \"verison\"; the nearest known name is \"version\"\n");
 
-  CHECK(run_norma("version --nonsense").status == 2);
-  CHECK(run_norma("--nonsense").status == 2);
+  const auto option = run_norma("train x.json --sett a=1");
+  CHECK(option.status == 2);
+  CHECK(contains(option.err, "unknown option \"--sett\"; the nearest known name is \"--set\"\n"));
+  CHECK(contains(run_norma("version --nonsense=1").err, "\"--nonsense\"; known: --help, "));
+  CHECK(contains(run_norma("version x y").err, "takes no further arguments; got x y\n"));
+  const auto alone = run_norma("--verison");
+  CHECK(alone.status == 2);
+  CHECK(alone.err.rfind("norma: unknown option \"--verison\"; the nearest known name is", 0) == 0);
   CHECK(run_norma("inspect").status == 2);
 }
 

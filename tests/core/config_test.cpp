@@ -257,6 +257,10 @@ TEST_CASE("text that is not JSON is refused with its place") {
   NORMA_CHECK_ERROR(config::parse_json(" \n// nothing\n"), "the text is empty");
   NORMA_CHECK_ERROR(config::parse_json("{\"name\": \"x\","), "line 1, column 14");
   NORMA_CHECK_ERROR(config::parse_json("{\n\"a\": 1,\n}"), "line 3");
+  NORMA_CHECK_ERROR(config::parse_json("{\"a\": 1,}"), "is there a comma too many before it?");
+  NORMA_CHECK_ERROR(config::parse_json("[1, 2,]"), "is there a comma too many before it?");
+  NORMA_CHECK_ERROR(config::parse_json("{\"a\": 1 \"b\": 2}"), "is a comma missing before it?");
+  NORMA_CHECK_ERROR(config::parse_json("[1 2]"), "is a comma missing before it?");
   NORMA_CHECK_ERROR(config::parse_json("{\"a\": 1} 2"), "line 1");
   NORMA_CHECK_ERROR(config::parse_json("{\"a\": NaN}"), "line 1");
   NORMA_CHECK_ERROR(config::parse_json("{\n\"a\": 1e999}"), "line 2");

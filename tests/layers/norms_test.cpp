@@ -50,6 +50,16 @@ TEMPLATE_LIST_TEST_CASE("a norm inside a transformer works on (B, T, C)", "[norm
   }
 }
 
+TEMPLATE_LIST_TEST_CASE("a norm says whether a token's output depends on another token", "[norms]",
+                        NormConfig::Members) {
+  const LayerPtr norm = make<TestType>({.shape = Shape{5, 4}, .vocab = 0, .features_last = true});
+  norm->eval();
+  const Tensor x = random_tensor(Shape{1, 5, 4}, 2);
+  const Tensor other = concatenate({slice(x, 1, 0, 4), random_tensor(Shape{1, 1, 4}, 3)}, 1);
+  const auto first = [&](const Tensor& in) { return slice((*norm)(in), 1, 0, 4); };
+  CHECK(same_bits(first(x), first(other)) == NormConfig(TestType{}).per_token());
+}
+
 TEMPLATE_LIST_TEST_CASE("mean and variance over the norm's axes are 0 and 1", "[norms]",
                         NormConfig::Members) {
   const std::vector<int> axes = statistics_axes<TestType>();
