@@ -63,6 +63,7 @@ struct AddGradient {
 template <class T>
 void forward(Activation a, double parameter, const T* x, T* y, std::size_t n, bool past) {
   with_activation(a, parameter, [&]<class F>(F f) HWY_ATTR { map(x, y, n, Value<F>{f}, past); });
+  FlushStores(past);
 }
 template <class T>
 void backward(Activation a, double parameter, const T* s, const T* dy, bool accumulate, T* dx,
@@ -74,6 +75,7 @@ void backward(Activation a, double parameter, const T* s, const T* dy, bool accu
       map(s, dy, dx, n, Gradient<F>{f}, past);
     }
   });
+  FlushStores(past);
 }
 
 template <class F>
@@ -94,20 +96,20 @@ HWY_INLINE void gated_backward(F f, const T* g, const T* u, const T* dy, Output<
   for (std::size_t i = 0; i < n; i += lanes) {
     const std::size_t count = n - i < lanes ? n - i : lanes;
     const bool whole = count == lanes;
-    const auto vg = whole ? hn::LoadU(d, g + i) : load_some(d, g + i, count);
-    const auto vdy = whole ? hn::LoadU(d, dy + i) : load_some(d, dy + i, count);
+    const auto vg = whole ? hn::LoadU(d, g + i) : LoadTail(d, g + i, count);
+    const auto vdy = whole ? hn::LoadU(d, dy + i) : LoadTail(d, dy + i, count);
     const auto y = f.both(d, vg);
     const auto put = [&](Output<T> out, hn::Vec<decltype(d)> v) HWY_ATTR {
       if (whole) {
         if (out.accumulate) v = hn::Add(v, hn::LoadU(d, out.data + i));
         hn::StoreU(v, d, out.data + i);
       } else {
-        if (out.accumulate) v = hn::Add(v, load_some(d, out.data + i, count));
-        store_some(v, d, out.data + i, count);
+        if (out.accumulate) v = hn::Add(v, LoadTail(d, out.data + i, count));
+        StoreTail(v, d, out.data + i, count);
       }
     };
     if (dg.data) {
-      const auto vu = whole ? hn::LoadU(d, u + i) : load_some(d, u + i, count);
+      const auto vu = whole ? hn::LoadU(d, u + i) : LoadTail(d, u + i, count);
       put(dg, hn::Mul(hn::Mul(vdy, vu), y.slope));
     }
     if (du.data) put(du, hn::Mul(vdy, y.value));
@@ -126,9 +128,9 @@ HWY_INLINE void value_and_slope(F f, const T* x, T* y, T* slope, std::size_t n) 
     hn::StoreU(both.slope, d, slope + i);
   }
   if (i < n) {
-    const auto both = f.both(d, load_some(d, x + i, n - i));
-    store_some(both.value, d, y + i, n - i);
-    store_some(both.slope, d, slope + i, n - i);
+    const auto both = f.both(d, LoadTail(d, x + i, n - i));
+    StoreTail(both.value, d, y + i, n - i);
+    StoreTail(both.slope, d, slope + i, n - i);
   }
 }
 

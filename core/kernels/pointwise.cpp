@@ -70,11 +70,11 @@ HWY_INLINE void binary_slab(const Slab& s, const T* a, const T* b, T* y, const F
     } else if (s.col_stride[0] == 1) {
       const auto vb = hn::Set(d, *br);
       for (; i + lanes <= cols; i += lanes) hn::StoreU(f(d, hn::LoadU(d, ar + i), vb), d, yr + i);
-      if (i < cols) store_some(f(d, load_some(d, ar + i, cols - i), vb), d, yr + i, cols - i);
+      if (i < cols) StoreTail(f(d, LoadTail(d, ar + i, cols - i), vb), d, yr + i, cols - i);
     } else if (s.col_stride[1] == 1) {
       const auto va = hn::Set(d, *ar);
       for (; i + lanes <= cols; i += lanes) hn::StoreU(f(d, va, hn::LoadU(d, br + i)), d, yr + i);
-      if (i < cols) store_some(f(d, va, load_some(d, br + i, cols - i)), d, yr + i, cols - i);
+      if (i < cols) StoreTail(f(d, va, LoadTail(d, br + i, cols - i)), d, yr + i, cols - i);
     } else {
       // Both constant along the row, which then has one element.
       const auto v = f(d, hn::Set(d, *ar), hn::Set(d, *br));

@@ -4,20 +4,11 @@
 //
 #include "core/kernels/exp_rows-inl.h"
 #include "core/kernels/softmax.h"
+#include "core/kernels/vector_loop-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace norma::kernels::HWY_NAMESPACE {
 namespace {
-
-// for (i < n) y[i] = f(x[i]); `past`: as StoreResult().
-template <class T, class F>
-HWY_INLINE void map_row(const T* x, std::int64_t n, T* y, F f, bool past = false) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) StoreResult(f(d, hn::LoadU(d, x + i)), d, y + i, past);
-  if (i < n) StoreTail(f(d, LoadTail(d, x + i, n - i)), d, y + i, n - i);
-}
 
 template <class T>
 struct Scale {
@@ -51,7 +42,8 @@ HWY_INLINE void log_softmax_rows(const T* x, std::int64_t rows, std::int64_t col
     if (sums.max == kMinusInfinity<T>) {
       degenerate_row(SoftmaxForm::logarithm, x, cols, y);
     } else {
-      map_row(x, cols, y, Shift<T>{sums.max, static_cast<T>(std::log(sums.exp))});
+      map(x, y, static_cast<std::size_t>(cols),
+          Shift<T>{sums.max, static_cast<T>(std::log(sums.exp))});
     }
   }
 }
@@ -81,7 +73,8 @@ HWY_INLINE void softmax_rows(SoftmaxForm form, const T* x, std::int64_t rows, st
       if (max[r] == kMinusInfinity<T>) {
         degenerate_row(form, x + r * cols, cols, y + r * cols);
       } else {
-        map_row(e + r * cols, cols, y + r * cols, Scale<T>{static_cast<T>(1.0 / sum[r])}, past);
+        map(e + r * cols, y + r * cols, static_cast<std::size_t>(cols),
+            Scale<T>{static_cast<T>(1.0 / sum[r])}, past);
       }
     }
   }
@@ -216,8 +209,6 @@ HWY_EXPORT(gradient_f64);
 
 namespace {
 
-constexpr std::int64_t kPastCacheCols = 2048;  // of rows whose exponentials may wait elsewhere
-
 // Rows of a chunk: about 16384 elements, some 20 us.
 std::int64_t row_grain(std::int64_t cols) {
   return std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, cols));
@@ -226,7 +217,8 @@ std::int64_t row_grain(std::int64_t cols) {
 template <class T, class F>
 void forward(F f, SoftmaxForm form, const T* x, std::int64_t rows, std::int64_t cols, T* y) {
   if (cols == 0) return;
-  const bool past = cols <= kPastCacheCols &&
+  // The exponentials of a row, or of several, wait in a block for their sum.
+  const bool past = cols <= HWY_NAMESPACE::kExpBlock &&
                     past_cache(y, cols, 2 * rows * cols * static_cast<std::int64_t>(sizeof(T)));
   parallel_for(rows, row_grain(cols), [&](std::int64_t b, std::int64_t e) {
     f(form, x + b * cols, e - b, cols, y + b * cols, past);

@@ -1,5 +1,5 @@
-// Loops over arrays in vectors of the target at hand, with the rest of the array through a padded
-// copy: every element goes through the same instructions, wherever it lies.
+// Loops over arrays in vectors of the target at hand, the rest of the array in some lanes of one:
+// every element goes through the same instructions, wherever it lies.
 //
 // Included once a target by the kernels; F is a struct with a member template
 // `V operator()(D d, V... lanes) const`.
@@ -11,7 +11,6 @@
 #endif
 
 #include <cstddef>
-#include <cstring>
 
 #include "core/kernels/tail-inl.h"
 #include "hwy/highway.h"
@@ -21,33 +20,17 @@ namespace norma::kernels::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The first `count` lanes from p, zeros above.
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE hn::Vec<D> load_some(D d, const T* p, std::size_t count) {
-  HWY_ALIGN T padded[HWY_MAX_BYTES / sizeof(T)] = {};
-  std::memcpy(padded, p, count * sizeof(T));
-  return hn::Load(d, padded);
-}
-
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void store_some(hn::Vec<D> v, D d, T* p, std::size_t count) {
-  HWY_ALIGN T padded[HWY_MAX_BYTES / sizeof(T)];
-  hn::Store(v, d, padded);
-  std::memcpy(p, padded, count * sizeof(T));
-}
-
-// for (i < n) y[i] = f(x[i]); `past`: as StoreResult().
+// for (i < n) y[i] = f(x[i]); `past`: as StoreResult(), and the caller ends with FlushStores().
 template <class T, class F>
 HWY_INLINE void map(const T* x, T* y, std::size_t n, const F& f, bool past = false) {
   const hn::ScalableTag<T> d;
   const std::size_t lanes = hn::Lanes(d);
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) StoreResult(f(d, hn::LoadU(d, x + i)), d, y + i, past);
-  FlushStores(past);
-  if (i < n) store_some(f(d, load_some(d, x + i, n - i)), d, y + i, n - i);
+  if (i < n) StoreTail(f(d, LoadTail(d, x + i, n - i)), d, y + i, n - i);
 }
 
-// for (i < n) y[i] = f(a[i], b[i]);
+// for (i < n) y[i] = f(a[i], b[i]); `past`: likewise.
 template <class T, class F>
 HWY_INLINE void map(const T* a, const T* b, T* y, std::size_t n, const F& f, bool past = false) {
   const hn::ScalableTag<T> d;
@@ -56,9 +39,8 @@ HWY_INLINE void map(const T* a, const T* b, T* y, std::size_t n, const F& f, boo
   for (; i + lanes <= n; i += lanes) {
     StoreResult(f(d, hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i, past);
   }
-  FlushStores(past);
   if (i < n) {
-    store_some(f(d, load_some(d, a + i, n - i), load_some(d, b + i, n - i)), d, y + i, n - i);
+    StoreTail(f(d, LoadTail(d, a + i, n - i), LoadTail(d, b + i, n - i)), d, y + i, n - i);
   }
 }
 
@@ -72,9 +54,8 @@ HWY_INLINE void map(const T* a, const T* b, const T* c, T* y, std::size_t n, con
     hn::StoreU(f(d, hn::LoadU(d, a + i), hn::LoadU(d, b + i), hn::LoadU(d, c + i)), d, y + i);
   }
   if (i < n) {
-    store_some(
-        f(d, load_some(d, a + i, n - i), load_some(d, b + i, n - i), load_some(d, c + i, n - i)), d,
-        y + i, n - i);
+    StoreTail(f(d, LoadTail(d, a + i, n - i), LoadTail(d, b + i, n - i), LoadTail(d, c + i, n - i)),
+              d, y + i, n - i);
   }
 }
 
