@@ -112,16 +112,10 @@ HWY_NOINLINE void RunMoments(const ChannelsTask<T>& a, const Piece& p) {
     const double before = static_cast<double>(r);
     for (std::int64_t c = p.c0; c < p.c1; ++c, x += space) {
       if (p.r0 + r + 1 < a.shape.samples) PrefetchRun(x + a.stride(), HWY_MIN(space, kBlock));
-      const auto first = hn::Set(d, x[0]);
-      const double shifted = SumOf(d, x, space, [&](auto v) HWY_ATTR { return hn::Sub(v, first); });
-      const double exact = static_cast<double>(x[0]) + shifted / n;
+      const double exact = MeanOf(d, x, space);
       const T rounded = static_cast<T>(exact);
-      const auto centre = hn::Set(d, rounded);
       const double error = static_cast<double>(rounded) - exact;
-      const double squares = SumOf(d, x, space, [&](auto v) HWY_ATTR {
-        const auto centred = hn::Sub(v, centre);
-        return hn::Mul(centred, centred);
-      });
+      const double squares = SquaresAround(d, x, space, rounded);
       double &mean = a.first[p.down * a.columns() + c], &all = a.second[p.down * a.columns() + c];
       const double difference = r == 0 ? exact : exact - mean;
       if (r == 0) mean = all = 0;
