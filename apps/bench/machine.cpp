@@ -94,9 +94,13 @@ std::vector<double> least_in_turns(std::size_t n, const std::function<double(std
   return least;
 }
 
+std::int64_t sets_past_cache(std::int64_t bytes) {
+  return 4 * kernels::last_cache_bytes() / bytes + 1;
+}
+
 Copies::Copies() {
   constexpr std::int64_t kBlock = kBytes / 2;
-  for (std::int64_t n = 4 * kernels::last_cache_bytes() / kBytes + 1; n > 0; --n) {
+  for (std::int64_t n = sets_past_cache(kBytes); n > 0; --n) {
     for (auto* blocks : {&from_, &to_}) {
       blocks->push_back(Storage::allocate(kBlock));
       std::memset(blocks->back()->data(), 1, kBlock);

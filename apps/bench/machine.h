@@ -1,4 +1,4 @@
-// What the machine can do.
+// What the machine can do, and times beside that.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,12 @@ namespace norma::bench {
 // kernel reaches within about `seconds`.
 [[nodiscard]] double measure_gemm_rate(double seconds);
 
-// Plain copies on all threads, between blocks of 8 MiB that change from call to call and together
-// fill four times the last cache.
+// How many operands of so many bytes fill four times the last cache: used in turns, each comes from
+// memory.
+[[nodiscard]] std::int64_t sets_past_cache(std::int64_t bytes);
+
+// Plain copies on all threads, between blocks of 8 MiB that change from call to call (see
+// sets_past_cache).
 class Copies {
  public:
   static constexpr std::int64_t kBytes = std::int64_t{16} << 20;  // read and written by one

@@ -12,7 +12,6 @@
 #include "apps/bench/compare.h"
 #include "apps/bench/machine.h"
 #include "core/autograd.h"
-#include "core/kernels/past_cache.h"
 #include "core/ops/activations.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/norm_channels.h"
@@ -79,13 +78,11 @@ struct Times {
   Medians forward, backward;  // beside a copy
 };
 
-std::int64_t sets_of(std::int64_t bytes) { return 4 * kernels::last_cache_bytes() / bytes + 1; }
-
 Times time_op(const OpBench& op, double seconds, Copies& copies) {
   const auto copy = [&] { copies.next(); };
   const std::int64_t n = op.shape.numel();
   const std::int64_t sets =
-      std::max<std::int64_t>(3, sets_of(static_cast<std::int64_t>(op.forward_bytes) * n));
+      std::max<std::int64_t>(3, sets_past_cache(static_cast<std::int64_t>(op.forward_bytes) * n));
   const auto count = static_cast<std::size_t>(sets);
   std::vector<Tensor> x(count), y(count), dy(count);
   const Tensor values = random(op.shape);
@@ -107,7 +104,7 @@ Times time_op(const OpBench& op, double seconds, Copies& copies) {
 }
 
 Times time_adamw(const Shape& shape, double seconds, Copies& copies) {
-  const std::int64_t sets = sets_of(16 * shape.numel());
+  const std::int64_t sets = sets_past_cache(16 * shape.numel());
   std::vector<OptimizerPtr> optimizers;
   const Tensor values = random(shape);
   for (std::int64_t i = 0; i < sets; ++i) {
@@ -171,8 +168,11 @@ std::string op_table(double seconds, std::span<const std::string> only) {
       text += fmt::format("{:<14} {:<18}{}{}\n", op.name, op.shape,
                           cell(t.forward, n * op.forward_bytes),
                           cell(t.backward, n * op.backward_bytes));
-      slowest = std::max(slowest, t.forward.beside);
-      fastest = std::min(fastest, t.forward.beside);
+      for (const Medians& m : {t.forward, t.backward}) {
+        if (m.call == 0) continue;  // AdamW has no backward
+        slowest = std::max(slowest, m.beside);
+        fastest = std::min(fastest, m.beside);
+      }
       if (op.name == "layer_norm") layer = t.forward.call + t.backward.call;
       if (op.name == "rms_norm") rms = t.forward.call + t.backward.call;
     }

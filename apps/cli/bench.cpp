@@ -27,61 +27,86 @@ struct BenchArguments {
   bool compile = false;
 };
 
-Status run(const BenchArguments& a) {
-  std::vector<std::string> names = a.names;
+// What is asked for.
+struct Sections {
+  std::vector<std::string> workloads;
+  std::vector<std::string> single_ops;
+  bool ops = false, scaling = false;
+};
+
+Sections sections_of(const BenchArguments& a) {
+  Sections s;
+  s.workloads = a.names;
   const auto section = [&](const char* name) {
-    const bool named = std::erase(names, name) > 0;
+    const bool named = std::erase(s.workloads, name) > 0;
     return named || (a.names.empty() && !a.against.empty() && !a.json);
   };
-  std::vector<std::string> single;  // ops
   for (const std::string& op : bench::op_names()) {
-    if (std::erase(names, fmt::format("{}:{}", kOps, op)) > 0) single.push_back(op);
+    if (std::erase(s.workloads, fmt::format("{}:{}", kOps, op)) > 0) s.single_ops.push_back(op);
   }
-  const bool ops = section(kOps) || !single.empty(), scaling = section(kScaling);
-  if (names.empty() && (a.names.empty() || scaling)) {
-    for (const bench::Workload& w : bench::workloads()) names.push_back(w.name);
+  s.ops = section(kOps) || !s.single_ops.empty();
+  s.scaling = section(kScaling);
+  if (s.workloads.empty() && (a.names.empty() || s.scaling)) {
+    for (const bench::Workload& w : bench::workloads()) s.workloads.push_back(w.name);
   }
-  for (const std::string& name : names) {
+  for (const std::string& name : s.workloads) {
     try {
       (void)bench::find_workload(name);
     } catch (const Error& e) {
       throw UsageError(e.what());
     }
   }
-  if (a.here) {
-    for (const std::string& name : names) {
-      fmt::print("{}\n",
-                 bench::to_json_line(bench::measure(bench::find_workload(name), a.seconds)));
-      std::fflush(stdout);
-    }
-    return kDone;
-  }
+  return s;
+}
 
+void print_now(const std::string& text) {
+  fmt::print("{}", text);
+  std::fflush(stdout);
+}
+
+// Each in this process.
+void run_here(const std::vector<std::string>& workloads, double seconds) {
+  for (const std::string& name : workloads) {
+    print_now(bench::to_json_line(bench::measure(bench::find_workload(name), seconds)) + "\n");
+  }
+}
+
+// Each in a process of its own: prints lines of JSON, or a table.
+std::vector<bench::Comparison> run_workloads(const std::vector<std::string>& workloads,
+                                             const BenchArguments& a) {
   std::optional<bench::Peer> peer;
   if (!a.against.empty()) peer = bench::Peer{a.against[0], a.against[1], a.compile};
   double rate = 0;  // the best of all moments, since the machine may be busy at one
   std::vector<bench::Comparison> rows;
-  for (const std::string& name : names) {
+  for (const std::string& name : workloads) {
     if (!a.json) {
       fmt::print(stderr, "{} ...\n", name);
       rate = std::max(rate, bench::measure_gemm_rate(0.5));
     }
     rows.push_back(bench::run_workload(name, {a.seconds, a.rounds}, peer));
     if (!a.json) continue;
-    fmt::print("{}\n", bench::to_json_line(rows.back().own));
-    if (rows.back().peer) fmt::print("{}\n", bench::to_json_line(*rows.back().peer));
-    std::fflush(stdout);
+    print_now(bench::to_json_line(rows.back().own) + "\n");
+    if (rows.back().peer) print_now(bench::to_json_line(*rows.back().peer) + "\n");
   }
+  if (!a.json && !rows.empty()) print_now(bench::to_table(rows, rate));
+  return rows;
+}
+
+Status run(const BenchArguments& a) {
+  const Sections s = sections_of(a);
+  if (a.here) {
+    run_here(s.workloads, a.seconds);
+    return kDone;
+  }
+  const std::vector<bench::Comparison> rows = run_workloads(s.workloads, a);
   if (a.json) return kDone;
-  if (!rows.empty()) fmt::print("{}", bench::to_table(rows, rate));
   const double seconds = std::min(a.seconds, 2.0);
   const auto print = [](const char* what, auto&& table) {
     fmt::print(stderr, "{} ...\n", what);
-    fmt::print("\n{}", table());
-    std::fflush(stdout);
+    print_now("\n" + table());
   };
-  if (ops) print("ops", [&] { return bench::op_table(seconds / 4, single); });
-  if (scaling) {
+  if (s.ops) print("ops", [&] { return bench::op_table(seconds / 4, s.single_ops); });
+  if (s.scaling) {
     print("threads", [&] { return bench::thread_table(rows, seconds); });
     print("growth", [&] { return bench::growth_table(seconds / 2); });
     print("runs", [&] { return bench::run_table(); });
