@@ -9,7 +9,9 @@
 namespace norma::report {
 namespace {
 
-constexpr const char kSigns[] = "*o+x#%@&";
+// More than there are colors: on paper and without colors, a sign is all that tells two curves
+// apart.
+constexpr const char kSigns[] = "*o+x#%@&abcdefghijklmnpqrstuvwyzABCDEFGHIJKLMNPQRSTUVWYZ";
 constexpr int kColors[] = {34, 31, 32, 35, 33, 36, 94, 90};  // ANSI, in the order of the palette
 constexpr std::size_t kAxisWidth = 8;                        // letters left of the field
 

@@ -160,6 +160,8 @@ TEST_CASE("a plot in letters has each curve at its height, and its name beside i
   CHECK(contains(plot, "0       step        2\n"));
   CHECK_FALSE(contains(plot, "\033"));
   CHECK(contains(text_plot(chart, {.colors = true}), "\033[34m"));
+  chart.curves.push_back({"ninth", 8, {0, 2}, {3, 3}});  // the color of the first, its own sign
+  CHECK_FALSE(contains(text_plot(chart), "* ninth"));
   CHECK(text_plot(Chart{}).empty());
 }
 
