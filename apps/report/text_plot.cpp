@@ -119,12 +119,17 @@ class TextPlotter {
                                 : std::string(kAxisWidth, ' ') + "|";
       for (const Cell& cell : cells_[r])
         line += colored(std::string(1, cell.sign), cell.sign == ' ' ? kNoColor : cell.color);
-      if (next_label < labels_.size() && labels_[next_label].row == r) {
+      if (next_label < labels_.size() && labels_[next_label].row <= r) {
         const Label& label = labels_[next_label++];
         line += "  " + colored(label.text, label.colored ? label.color : kNoColor);
       }
       while (!line.empty() && line.back() == ' ') line.pop_back();
       result += line + "\n";
+    }
+    for (; next_label < labels_.size(); ++next_label) {  // more than there are rows
+      const Label& label = labels_[next_label];
+      result += std::string(kAxisWidth, ' ') + "|" + std::string(options_.width + 2, ' ') +
+                colored(label.text, label.colored ? label.color : kNoColor) + "\n";
     }
     result += std::string(kAxisWidth, ' ') + "+" + std::string(options_.width, '-') + "\n";
     const std::string low = fmt::format("{:g}", x_low_), high = fmt::format("{:g}", x_high_);

@@ -162,6 +162,11 @@ TEST_CASE("a plot in letters has each curve at its height, and its name beside i
   CHECK(contains(text_plot(chart, {.colors = true}), "\033[34m"));
   chart.curves.push_back({"ninth", 8, {0, 2}, {3, 3}});  // the color of the first, its own sign
   CHECK_FALSE(contains(text_plot(chart), "* ninth"));
+  for (std::size_t i = 9; i < 40; ++i) {  // more than there are rows
+    chart.curves.push_back({fmt::format("curve {}", i), i, {0, 2}, {3, 3}});
+  }
+  const std::string full = text_plot(chart, {.width = 21, .height = 9});
+  for (const Curve& curve : chart.curves) CHECK(contains(full, " " + curve.label + "\n"));
   CHECK(text_plot(Chart{}).empty());
 }
 
