@@ -183,7 +183,7 @@ Workload find_workload(std::string_view name) {
     }
     return gpt(std::string(name), g.doc, sizes, {});
   }
-  throw Error::format("bench: unknown workload \"{}\"{}", name, config::name_hint(name, known));
+  throw Error::format("unknown workload \"{}\"{}", name, config::name_hint(name, known));
 }
 
 }  // namespace norma::bench

@@ -50,6 +50,10 @@ Sections sections_of(const BenchArguments& a) {
     for (const bench::Workload& w : bench::workloads()) s.workloads.push_back(w.name);
   }
   for (const std::string& name : s.workloads) {
+    if (name.starts_with(fmt::format("{}:", kOps))) {
+      throw UsageError(fmt::format("unknown op \"{}\"; known: {}:{}", name, kOps,
+                                   fmt::join(bench::op_names(), fmt::format(", {}:", kOps))));
+    }
     try {
       (void)bench::find_workload(name);
     } catch (const Error& e) {
@@ -123,19 +127,21 @@ Action bench_verb(Options& options) {
     known += fmt::format("\n  {:<11} {}", w.name, w.doc);
   }
   known += fmt::format(
-      "\n  {:<11} {}\n  {:<11} {}\n{}", kOps,
-      "single ops beside the machine's copy, and RMSNorm beside LayerNorm", kScaling,
-      "threads, depth, batch, 1,000 blocks, the first step",
-      "(with --against-torch all of it; a transformer also as deep:layers=16,batch=4, one\n"
-      "of the ops as ops:gelu)");
-  options.add("WORKLOAD", a->names, "Which ones; all where none is given:" + known);
+      "\nof a transformer also sizes, as deep:layers=16,batch=4; and by name, or with\n"
+      "--against-torch and nothing named:\n  {:<11} {}\n  {:<11} {}\n  {:<11} {}",
+      kOps, "single ops beside the machine's copy, and RMSNorm beside LayerNorm",
+      fmt::format("{}:OP", kOps), fmt::format("one of {}", fmt::join(bench::op_names(), ", ")),
+      kScaling, "threads, depth, batch, 1,000 blocks, the first step");
+  options.add("WORKLOAD", a->names,
+              "What to time; the training steps where none is named:" + known);
   options.add_flag("--json", a->json, "A line of JSON a workload");
-  options.add("--seconds", a->seconds, "How long each is timed", {.low = 1e-9});
-  options.add("--rounds", a->rounds, "How often each is run; the best counts",
+  options.add("--seconds", a->seconds, "How long each is timed (default: 5)", {.low = 1e-9});
+  options.add("--rounds", a->rounds, "How often each is run; the best counts (default: 1)",
               {.low = 1, .high = 100});
   options.add_flag("--here", a->here, "In this process, and not each in one of its own");
   options.add("--against-torch", a->against,
-              "Run a peer's script in turns: the Python to use, and the script",
+              "Run a peer's script in turns: the Python to use, and the script, which\n"
+              "prints a line of JSON a workload as --json does",
               {.value = "PYTHON SCRIPT", .count = 2});
   options.add_flag("--compile", a->compile, "Time the peer's compiled model too");
   return [a] { return run(*a); };
