@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "core/kernels/norm_channels_task.h"
+#include "core/kernels/run_moments-inl.h"
 #include "core/kernels/tail-inl.h"
 #include "hwy/highway.h"
 
@@ -112,15 +113,14 @@ HWY_NOINLINE void RunMoments(const ChannelsTask<T>& a, const Piece& p) {
     const double before = static_cast<double>(r);
     for (std::int64_t c = p.c0; c < p.c1; ++c, x += space) {
       if (p.r0 + r + 1 < a.shape.samples) PrefetchRun(x + a.stride(), HWY_MIN(space, kBlock));
-      const double exact = MeanOf(d, x, space);
-      const T rounded = static_cast<T>(exact);
-      const double error = static_cast<double>(rounded) - exact;
-      const double squares = SquaresAround(d, x, space, rounded);
+      Moments run;
+      run.mean = MeanOf(d, x, space);
+      FinishMoments(d, x, space, run);
       double &mean = a.first[p.down * a.columns() + c], &all = a.second[p.down * a.columns() + c];
-      const double difference = r == 0 ? exact : exact - mean;
+      const double difference = r == 0 ? run.mean : run.mean - mean;
       if (r == 0) mean = all = 0;
       mean += difference / (before + 1);
-      all += squares - n * error * error + difference * difference * n * before / (before + 1);
+      all += n * run.var + difference * difference * n * before / (before + 1);
     }
   }
 }

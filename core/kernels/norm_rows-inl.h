@@ -8,27 +8,17 @@
 #define NORMA_NORM_ROWS_INL_H_
 #endif
 
-#include <cmath>
 #include <cstdint>
 
 #include "core/kernels/moments.h"
 #include "core/kernels/norm_rows_task.h"
+#include "core/kernels/run_moments-inl.h"
 #include "core/kernels/tail-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace norma::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-// sum (x[i] - mean)^2 / n.
-template <class D, class T>
-HWY_INLINE double VarianceOf(D d, const T* HWY_RESTRICT x, std::int64_t n, double mean) {
-  const T rounded = static_cast<T>(mean);
-  const double squares = SquaresAround(d, x, n, rounded);
-  const double error = static_cast<double>(rounded) - mean;
-  if (!std::isfinite(squares)) return squares;
-  return HWY_MAX(0.0, squares / static_cast<double>(n) - error * error);
-}
 
 // Mean and variance of a run that is longer than the first-level cache, in one pass over it: those
 // of its blocks, put together as Chan, Golub and LeVeque (1983) do.
@@ -38,10 +28,12 @@ HWY_INLINE Moments LongMoments(D d, const T* HWY_RESTRICT x, std::int64_t n) {
   double squares = 0;
   for (std::int64_t b = 0; b < n; b += kBlock) {
     const std::int64_t count = HWY_MIN(kBlock, n - b);
-    const double mean = MeanOf(d, x + b, count), some = static_cast<double>(count);
-    squares += some * VarianceOf(d, x + b, count, mean);
-    const double difference = mean - m.mean;
-    const double all = static_cast<double>(b + count);
+    Moments block;
+    block.mean = MeanOf(d, x + b, count);
+    FinishMoments(d, x + b, count, block);
+    const double difference = block.mean - m.mean;
+    const double some = static_cast<double>(count), all = static_cast<double>(b + count);
+    squares += some * block.var;
     m.mean += difference * (some / all);
     if (b > 0) squares += difference * difference * some * (static_cast<double>(b) / all);
   }
@@ -71,7 +63,7 @@ HWY_INLINE void MomentsOfRows(D d, const T* HWY_RESTRICT x, std::int64_t rows, c
     for (std::int64_t r = 0; r < rows; ++r) m[r] = LongMoments(d, x + r * s.cols, n);
   } else {
     for (std::int64_t r = 0; r < rows; ++r) m[r].mean = MeanOf(d, x + r * s.cols, n);
-    for (std::int64_t r = 0; r < rows; ++r) m[r].var = VarianceOf(d, x + r * s.cols, n, m[r].mean);
+    for (std::int64_t r = 0; r < rows; ++r) FinishMoments(d, x + r * s.cols, n, m[r]);
   }
   for (std::int64_t r = 0; r < rows; ++r) {
     if (in_range<T>(m[r].var, s.eps)) {

@@ -25,7 +25,8 @@ struct RowsShape {
 // weight and bias may be null (1 and 0). mean, rstd and var have `rows` elements; mean and var
 // may be null.
 // Numerics: two passes; the mean is summed as differences from the run's first element, so that a
-// constant run gives exactly 0; a run whose squares leave the range is summed scaled, in f64.
+// constant run gives exactly 0, and once more where that element lies far from the others; a run
+// whose squares leave the range is summed scaled, in f64.
 void norm_rows_forward(const RowsShape& shape, const float* x, const float* weight,
                        const float* bias, float* y, float* mean, float* rstd, float* var);
 void norm_rows_forward(const RowsShape& shape, const double* x, const double* weight,

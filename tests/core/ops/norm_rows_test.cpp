@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/ops/cast.h"
 #include "core/ops/norm_channels.h"
 #include "tests/support/op_case.h"
 
@@ -270,6 +271,30 @@ TEST_CASE(
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (double v : layer_norm(Tensor::from({1, 3}, {1, nan, 2}), {}, {}).to_vector()) {
     CHECK(std::isnan(v));
+  }
+}
+
+TEST_CASE("norms of a run: a first element far from the others costs them no digits") {
+  for (const std::int64_t n : {768, 4096, 4097, 50176}) {
+    for (const std::int64_t place : {std::int64_t{0}, n > 4096 ? 4096 : n / 2}) {
+      Tensor x = random_tensor({2, 1, n}, 1, DType::f32);
+      auto* data = x.mutable_data<float>();
+      for (std::int64_t r = 0; r < 2; ++r) data[r * n + place] = 1e8;
+      const auto y_of = [&](const auto& norm) {
+        return std::pair{norm(x).to_vector(), norm(to(x, DType::f64)).to_vector()};
+      };
+      for (const auto& [y, exact] :
+           {y_of([](const Tensor& t) { return layer_norm(t, {}, {}); }),
+            y_of([](const Tensor& t) { return instance_norm(t, {}, {}); }),
+            y_of([](const Tensor& t) { return batch_norm(t, {}, {}, {}); })}) {
+        double worst = 0;
+        for (std::size_t i = 0; i < y.size(); ++i) {
+          worst = std::max(worst, std::abs(y[i] - exact[i]) / std::abs(exact[i]));
+        }
+        INFO(n << " elements, the outlier at " << place);
+        CHECK(worst < 3e-5);
+      }
+    }
   }
 }
 
