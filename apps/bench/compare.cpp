@@ -23,6 +23,19 @@ Result run_one(const std::vector<std::string>& arguments) {
   return from_json_line(line == std::string::npos ? output : output.substr(line + 1));
 }
 
+// The same of the peer's script, whose author may not know what is expected of it.
+Result run_peer(const std::vector<std::string>& arguments) {
+  try {
+    return run_one(arguments);
+  } catch (const Error& e) {
+    throw Error::format(
+        "{}\nThe peer was: {}\n--against-torch takes the Python to use and a script, whose last "
+        "line "
+        "is a result as `norma bench WORKLOAD --json` prints it.",
+        e.what(), fmt::join(arguments, " "));
+  }
+}
+
 void keep_best(std::optional<Result>& best, const Result& next) {
   if (!best) {
     best = next;
@@ -47,7 +60,7 @@ Comparison run_workload(const std::string& workload, const RunOptions& options,
     if (!peer) continue;
     std::vector<std::string> arguments = {peer->python, peer->script, "--threads", threads,
                                           "--seconds",  seconds,      "--only",    workload};
-    keep_best(other, run_one(arguments));
+    keep_best(other, run_peer(arguments));
     require(other->params == own->params,
             "bench: {} has {} parameters here and {} in {}; the work is not the same", workload,
             own->params, other->params, other->framework);

@@ -23,7 +23,11 @@ Result from_json_line(std::string_view line) {
   const auto read = [&](const char* key, auto& value) {
     const auto found = json.find(key);
     require(found != json.end(), "bench: the result has no \"{}\": {}", key, line);
-    value = found->template get<std::remove_reference_t<decltype(value)>>();
+    try {
+      found->get_to(value);
+    } catch (const Json::exception&) {
+      throw Error::format("bench: the result's \"{}\" is of another type: {}", key, line);
+    }
   };
   Result r;
   read("framework", r.framework);
@@ -35,6 +39,7 @@ Result from_json_line(std::string_view line) {
   read("ms_median", r.ms_median);
   read("steps", r.steps);
   read("peak_rss_mib", r.peak_rss_mib);
+  require(r.ms_min > 0 && r.ms_median > 0, "bench: expected times above 0; got {}", line);
   return r;
 }
 

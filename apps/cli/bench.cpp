@@ -27,6 +27,20 @@ struct BenchArguments {
   bool compile = false;
 };
 
+// Options that say nothing where others stand, so that nobody takes the output for what they ask.
+void check_together(const BenchArguments& a, bool tables) {
+  if (a.compile && a.against.empty()) {
+    throw UsageError("--compile: there is no peer; give --against-torch PYTHON SCRIPT too");
+  }
+  if (a.here && !a.against.empty()) {
+    throw UsageError("--here: nothing runs beside it; leave out --here, or --against-torch");
+  }
+  if (tables && (a.json || a.here)) {
+    throw UsageError(fmt::format("{}: {} and {} print tables and run on their own; leave it out",
+                                 a.json ? "--json" : "--here", kOps, kScaling));
+  }
+}
+
 // What is asked for.
 struct Sections {
   std::vector<std::string> workloads;
@@ -60,6 +74,7 @@ Sections sections_of(const BenchArguments& a) {
       throw UsageError(e.what());
     }
   }
+  check_together(a, s.ops || s.scaling);
   return s;
 }
 

@@ -6,6 +6,7 @@
 #include "apps/bench/process.h"
 #include "apps/bench/workloads.h"
 #include "tests/support/catch.h"
+#include "tests/support/process.h"
 
 namespace norma::bench {
 namespace {
@@ -28,6 +29,10 @@ TEST_CASE("a result travels as the peer's line of JSON", "[apps]") {
   CHECK(to_json_line(from_json_line(line)) == line);
   NORMA_CHECK_ERROR(from_json_line("{}"), "has no \"framework\"");
   NORMA_CHECK_ERROR(from_json_line("mlp 3.5"), "expected a line of JSON; got \"mlp 3.5\"");
+  NORMA_CHECK_ERROR(from_json_line(R"({"framework":3})"), "\"framework\" is of another type");
+  Result none = kResult;
+  none.ms_median = 0;
+  NORMA_CHECK_ERROR(from_json_line(to_json_line(none)), "expected times above 0");
 }
 
 TEST_CASE("a process gives its output, or an error", "[apps]") {
@@ -36,6 +41,25 @@ TEST_CASE("a process gives its output, or an error", "[apps]") {
   NORMA_CHECK_ERROR(run_process({"sh", "-c", "kill -9 $$"}), "was ended by signal 9");
   NORMA_CHECK_ERROR(run_process({"/nowhere/python"}), "cannot start /nowhere/python");
   CHECK(own_program().find("norma_test") != std::string::npos);
+}
+
+TEST_CASE("bench tells what is wrong with its arguments, and with the peer", "[apps]") {
+  const auto check = [](const std::string& arguments, int status, const char* text) {
+    const auto result = test::run_norma("bench " + arguments);
+    INFO(arguments << ": " << result.err);
+    CHECK(result.status == status);
+    CHECK(result.out.empty());
+    CHECK(test::contains(result.err, text));
+  };
+  check("ops:foo", 2, "unknown op \"ops:foo\"; known: ops:layer_norm");
+  check("gpt-bay", 2, "\"gpt-baby\"");
+  check("ops:gelu --json", 2, "--json: ops and scaling print tables");
+  check("scaling --here", 2, "--here: ops and scaling print tables");
+  check("mlp-small --compile", 2, "give --against-torch");
+  check("mlp-small --here --against-torch sh x", 2, "leave out --here, or --against-torch");
+  const std::string quick = "mlp-small --seconds 0.001 --threads 1 --against-torch ";
+  check(quick + "/nowhere/python x", 1, "cannot start /nowhere/python");
+  check(quick + "echo x", 1, "The peer was: echo x --threads 1 --seconds 0.001 --only mlp-small");
 }
 
 TEST_CASE("the workloads are those of the peer", "[apps]") {
