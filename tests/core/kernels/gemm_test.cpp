@@ -126,7 +126,7 @@ TEST_CASE("gemm's epilogue adds the bias, keeps the sum and applies the activati
   CHECK(same);
 }
 
-TEST_CASE("gemm and sum_rows give the same bits at any number of threads") {
+TEST_CASE("gemm and sum_rows give the same bits at any number of threads", "[threads]") {
   const int before = num_threads();
   const std::int64_t m = 200, n = 300, k = 700;
   std::vector<float> a(static_cast<std::size_t>(m * k)), b(static_cast<std::size_t>(k * n));
