@@ -183,25 +183,18 @@ HWY_INLINE void WriteDx(D d, const RowsBackward<T>& a, std::int64_t at, std::int
 // Elements, at least, that are asked for ahead of their use.
 constexpr std::int64_t kAhead = 1024;
 
-// Sums over a row.
-struct RowProducts {
-  double sum = 0;      // of dy gain
-  double product = 0;  // of dy gain z
-};
-
 // For the elements of a row, z = (x - mean) * rstd, g = dy * gain: sum += g; product += g z;
 // dw += dy z; db += dy, or = where `fresh`. What lies `ahead` elements on in dy comes from memory
 // meanwhile.
 template <bool kGains, class D, class T>
-HWY_INLINE RowProducts AddProducts(D d, const RowsBackward<T>& a, std::int64_t row,
-                                   const T* HWY_RESTRICT gain, T* HWY_RESTRICT dw,
-                                   T* HWY_RESTRICT db, [[maybe_unused]] bool fresh,
-                                   std::int64_t ahead) {
+HWY_INLINE Products AddProducts(D d, const RowsBackward<T>& a, std::int64_t row,
+                                const T* HWY_RESTRICT gain, T* HWY_RESTRICT dw, T* HWY_RESTRICT db,
+                                [[maybe_unused]] bool fresh, std::int64_t ahead) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), cols = a.shape.cols;
   const T* HWY_RESTRICT x = a.x + row * cols;
   const T* HWY_RESTRICT dy = a.dy + row * cols;
   const auto mean = hn::Set(d, a.mean ? a.mean[row] : T{0}), rstd = hn::Set(d, a.rstd[row]);
-  RowProducts all;
+  Products all;
   for (std::int64_t b = 0; b < cols; b += kBlock) {
     const std::int64_t stop = HWY_MIN(cols, b + kBlock);
     // Two of each, for the vectors in turn: one would wait for itself.
@@ -251,7 +244,7 @@ HWY_NOINLINE void BackwardElements(const RowsBackward<T>& a, std::int64_t begin,
     const std::int64_t offset = (r % s.groups) * s.cols;
     const T* HWY_RESTRICT gain = a.gain + offset;
     const std::int64_t n = s.counted, ahead = r + rows_ahead < end ? rows_ahead * s.cols : 0;
-    const RowProducts p =
+    const Products p =
         AddProducts<kGains>(d, a, r, gain, dweight + (kGains ? offset : 0),
                             dbias + (kGains ? offset : 0), r - begin < s.groups, ahead);
     if (!a.dx) continue;
@@ -282,7 +275,7 @@ HWY_NOINLINE void BackwardSegments(const RowsBackward<T>& a, std::int64_t begin,
     const T* HWY_RESTRICT gain = a.gain + (r % s.groups) * per_row;
     const T mean = a.mean ? a.mean[r] : T{0};
     const auto vm = hn::Set(d, mean), vr = hn::Set(d, a.rstd[r]);
-    RowProducts sums;
+    Products sums;
     for (std::int64_t c = 0; c < per_row; ++c) {
       const std::int64_t at = r * s.cols + c * s.space;
       const auto [p, q] = ProductsOf(d, a.x + at, a.dy + at, s.space, vm, vr);

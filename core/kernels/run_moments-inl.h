@@ -17,6 +17,25 @@
 HWY_BEFORE_NAMESPACE();
 namespace norma::kernels::HWY_NAMESPACE {
 
+// The mean of a run; exact where all are equal, since they are summed as differences from the
+// first.
+template <class D, class T>
+HWY_INLINE double MeanOf(D d, const T* HWY_RESTRICT x, std::int64_t n) {
+  const auto first = hn::Set(d, x[0]);
+  const double shifted = SumOf(d, x, n, [&](auto v) HWY_ATTR { return hn::Sub(v, first); });
+  return static_cast<double>(x[0]) + shifted / static_cast<double>(n);
+}
+
+// double s = 0; for (i = 0; i < n; ++i) s += (x[i] - centre) * (x[i] - centre);
+template <class D, class T>
+HWY_INLINE double SquaresAround(D d, const T* HWY_RESTRICT x, std::int64_t n, T centre) {
+  const auto c = hn::Set(d, centre);
+  return SumOf(d, x, n, [&](auto v) HWY_ATTR {
+    const auto difference = hn::Sub(v, c);
+    return hn::Mul(difference, difference);
+  });
+}
+
 // sum (x[i] - mean)^2 / n.
 template <class D, class T>
 HWY_INLINE double VarianceOf(D d, const T* HWY_RESTRICT x, std::int64_t n, double mean) {
