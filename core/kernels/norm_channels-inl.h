@@ -38,41 +38,83 @@ HWY_INLINE void ForVectors(D d, std::int64_t n, bool past, const F& f) {
   }
 }
 
-// for r, j: p[j] += f(r, j)[0] and q[j] += f(r, j)[1], for few enough rows to be summed in T.
-// f(r, j, load, s) gives the lanes from column j on.
+// The terms of an element, added to s and q: its difference to `from` and the square of that; and,
+// backward, dy and dy z.
+template <class V>
+HWY_INLINE void AddMoments(V x, V from, V& s, V& q) {
+  const V difference = hn::Sub(x, from);
+  s = hn::Add(s, difference);
+  q = hn::MulAdd(difference, difference, q);
+}
+template <class V>
+HWY_INLINE void AddProducts(V x, V dy, V mean, V rstd, V& s, V& q) {
+  s = hn::Add(s, dy);
+  q = hn::MulAdd(dy, hn::Mul(hn::Sub(x, mean), rstd), q);
+}
+
+// for r, j: add(r, j, load, p[j], q[j]), for few enough rows to be summed in T: kTogether rows by
+// themselves, then those sums. add(r, j, load, s, q) takes the lanes from column j on.
+constexpr std::int64_t kTogether = 8;
 template <class T, class F>
-HWY_INLINE void SumColumns(std::int64_t rows, std::int64_t cols, const F& f, T* HWY_RESTRICT p,
+HWY_INLINE void SumColumns(std::int64_t rows, std::int64_t cols, const F& add, T* HWY_RESTRICT p,
                            T* HWY_RESTRICT q) {
   const hn::ScalableTag<T> d;
-  using V = hn::Vec<decltype(d)>;
-  constexpr std::int64_t kTogether = 8;
   std::fill_n(p, cols, T{0});
   std::fill_n(q, cols, T{0});
-  std::int64_t r = 0;
-  for (; r + kTogether <= rows; r += kTogether) {
+  for (std::int64_t r = 0; r < rows; r += kTogether) {
+    const std::int64_t some = HWY_MIN(kTogether, rows - r);
     ForVectors(d, cols, false, [&](std::int64_t j, const auto& load, const auto& store) HWY_ATTR {
-      V even[2], odd[2];
-      f(r, j, load, even);
-      f(r + 1, j, load, odd);
-      for (std::int64_t i = 2; i < kTogether; i += 2) {
-        V s[2];
-        f(r + i, j, load, s);
-        for (int k = 0; k < 2; ++k) even[k] = hn::Add(even[k], s[k]);
-        f(r + i + 1, j, load, s);
-        for (int k = 0; k < 2; ++k) odd[k] = hn::Add(odd[k], s[k]);
-      }
-      store(hn::Add(load(p + j), hn::Add(even[0], odd[0])), p + j);
-      store(hn::Add(load(q + j), hn::Add(even[1], odd[1])), q + j);
+      auto s = hn::Zero(d), t = s;
+      for (std::int64_t i = 0; i < some; ++i) add(r + i, j, load, s, t);
+      store(hn::Add(load(p + j), s), p + j);
+      store(hn::Add(load(q + j), t), q + j);
     });
   }
-  for (; r < rows; ++r) {
-    ForVectors(d, cols, false, [&](std::int64_t j, const auto& load, const auto& store) HWY_ATTR {
-      V s[2];
-      f(r, j, load, s);
-      store(hn::Add(load(p + j), s[0]), p + j);
-      store(hn::Add(load(q + j), s[1]), q + j);
-    });
+}
+
+// Values of T as f64, as many as a vector of f64 has.
+template <class DD, class T>
+HWY_INLINE hn::Vec<DD> LoadWide(DD dd, const T* HWY_RESTRICT p) {
+  if constexpr (sizeof(T) == sizeof(double)) {
+    return hn::LoadU(dd, p);
+  } else {
+    return hn::PromoteTo(dd, hn::LoadU(hn::Rebind<T, DD>(), p));
   }
+}
+
+// f(j, d) for the vectors of f64 of a row of n elements, the last ones in vectors of one.
+template <class F>
+HWY_INLINE void ForWide(std::int64_t n, const F& f) {
+  const hn::ScalableTag<double> dd;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(dd));
+  std::int64_t j = 0;
+  for (; j + lanes <= n; j += lanes) f(j, dd);
+  for (; j < n; ++j) f(j, hn::CappedTag<double, 1>());
+}
+
+// Chan, Golub and LeVeque (1983): mean and squared deviations of `before` values become those of
+// them and `more` values, whose mean and squared deviations are m and s.
+template <class V>
+HWY_INLINE void Merge(double before, double more, V m, V s, V& mean, V& squares) {
+  const hn::DFromV<V> dd;
+  const double all = before + more;
+  const V apart = hn::Sub(m, mean);
+  mean = hn::MulAdd(apart, hn::Set(dd, more / all), mean);
+  const V between = hn::Mul(hn::Mul(apart, apart), hn::Set(dd, before * (more / all)));
+  squares = hn::Add(squares, hn::Add(s, between));
+}
+
+// The mean and the squared deviations of a column of `rows` elements, from the sums of their
+// differences to `from` and of the squares of these.
+template <class DD, class T>
+HWY_INLINE void FinishColumns(DD dd, const T* HWY_RESTRICT from, const T* HWY_RESTRICT sums,
+                              const T* HWY_RESTRICT squares, std::int64_t rows, hn::Vec<DD>& mean,
+                              hn::Vec<DD>& deviations) {
+  const auto inverse = hn::Set(dd, 1 / static_cast<double>(rows));
+  const auto sum = LoadWide(dd, sums);
+  const auto shift = hn::Mul(sum, inverse);
+  mean = hn::Add(LoadWide(dd, from), shift);
+  deviations = hn::NegMulAdd(sum, shift, LoadWide(dd, squares));
 }
 
 // The mean of each column of a piece, and the squared deviations from it: from the sums of the
@@ -86,19 +128,34 @@ HWY_NOINLINE void ColumnMoments(const ChannelsTask<T>& a, const Piece& p) {
   HWY_ALIGN T sums[kColumns], squares[kColumns];
   SumColumns(
       p.rows(), p.cols,
-      [&](std::int64_t r, std::int64_t j, const auto& load, auto* s) HWY_ATTR {
-        s[0] = hn::Sub(load(x + r * stride + j), load(x + j));
-        s[1] = hn::Mul(s[0], s[0]);
-      },
+      [&](std::int64_t r, std::int64_t j, const auto& load, auto& s, auto& q)
+          HWY_ATTR { AddMoments(load(x + r * stride + j), load(x + j), s, q); },
       sums, squares);
-  double* HWY_RESTRICT mean = a.first + p.down * a.columns() + p.column;
-  double* HWY_RESTRICT deviations = a.second + p.down * a.columns() + p.column;
-  const double count = static_cast<double>(p.rows()), inverse = 1 / count;
-  for (std::int64_t j = 0; j < p.cols; ++j) {
-    const double difference = static_cast<double>(sums[j]);
-    mean[j] = static_cast<double>(x[j]) + difference * inverse;
-    deviations[j] = static_cast<double>(squares[j]) - difference * difference * inverse;
-  }
+  const std::int64_t at = p.down * a.columns() + p.column;
+  ForWide(p.cols, [&](std::int64_t j, auto dd) HWY_ATTR {
+    hn::Vec<decltype(dd)> mean, deviations;
+    FinishColumns(dd, x + j, sums + j, squares + j, p.rows(), mean, deviations);
+    hn::StoreU(mean, dd, a.first + at + j);
+    hn::StoreU(deviations, dd, a.second + at + j);
+  });
+}
+
+// The moments of run r of a column, whose mean is taken already, to those of the runs before.
+template <class D, class T>
+HWY_INLINE void AddRun(D d, const T* HWY_RESTRICT x, std::int64_t n, std::int64_t r,
+                       double run_mean, double& mean, double& squares) {
+  Moments run;
+  run.mean = run_mean;
+  FinishMoments(d, x, n, run);
+  const double before = static_cast<double>(r), values = static_cast<double>(n);
+  const double difference = r == 0 ? run.mean : run.mean - mean;
+  if (r == 0) mean = squares = 0;
+  mean += difference / (before + 1);
+  squares += values * run.var + difference * difference * values * before / (before + 1);
+}
+HWY_INLINE void AddRun(const Products& run, std::int64_t r, double& sum, double& product) {
+  sum = run.sum + (r == 0 ? 0 : sum);
+  product = run.product + (r == 0 ? 0 : product);
 }
 
 // The same of channels in long runs, run by run: both sums of a run while the first-level cache
@@ -107,20 +164,12 @@ template <class T>
 HWY_NOINLINE void RunMoments(const ChannelsTask<T>& a, const Piece& p) {
   const hn::ScalableTag<T> d;
   const std::int64_t space = a.shape.space;
-  const double n = static_cast<double>(space);
   for (std::int64_t r = 0; r < p.rows(); ++r) {
     const T* HWY_RESTRICT x = a.x + p.offset + r * a.stride();
-    const double before = static_cast<double>(r);
     for (std::int64_t c = p.c0; c < p.c1; ++c, x += space) {
       if (p.r0 + r + 1 < a.shape.samples) PrefetchRun(x + a.stride(), HWY_MIN(space, kBlock));
-      Moments run;
-      run.mean = MeanOf(d, x, space);
-      FinishMoments(d, x, space, run);
-      double &mean = a.first[p.down * a.columns() + c], &all = a.second[p.down * a.columns() + c];
-      const double difference = r == 0 ? run.mean : run.mean - mean;
-      if (r == 0) mean = all = 0;
-      mean += difference / (before + 1);
-      all += n * run.var + difference * difference * n * before / (before + 1);
+      const std::int64_t at = p.down * a.columns() + c;
+      AddRun(d, x, space, r, MeanOf(d, x, space), a.first[at], a.second[at]);
     }
   }
 }
@@ -136,10 +185,9 @@ HWY_NOINLINE void ColumnProducts(const ChannelsTask<T>& a, const Piece& p) {
   HWY_ALIGN T sums[kColumns], products[kColumns];
   SumColumns(
       p.rows(), p.cols,
-      [&](std::int64_t r, std::int64_t j, const auto& load, auto* s) HWY_ATTR {
-        s[0] = load(dy + r * stride + j);
-        const auto centred = hn::Sub(load(x + r * stride + j), load(mean + j));
-        s[1] = hn::Mul(s[0], hn::Mul(centred, load(rstd + j)));
+      [&](std::int64_t r, std::int64_t j, const auto& load, auto& s, auto& q) HWY_ATTR {
+        AddProducts(load(x + r * stride + j), load(dy + r * stride + j), load(mean + j),
+                    load(rstd + j), s, q);
       },
       sums, products);
   std::copy_n(sums, p.cols, a.first + p.down * a.columns() + p.column);
@@ -160,10 +208,8 @@ HWY_NOINLINE void RunProducts(const ChannelsTask<T>& a, const Piece& p) {
       }
       const Products run =
           ProductsOf(d, x, dy, space, hn::Set(d, a.mean[c]), hn::Set(d, a.rstd[c]));
-      double& all = a.first[p.down * a.columns() + c];
-      double& all_products = a.second[p.down * a.columns() + c];
-      all = run.sum + (r == 0 ? 0 : all);
-      all_products = run.product + (r == 0 ? 0 : all_products);
+      const std::int64_t at = p.down * a.columns() + c;
+      AddRun(run, r, a.first[at], a.second[at]);
     }
   }
 }
@@ -196,6 +242,17 @@ HWY_INLINE void ForParts(const ChannelsTask<T>& a, const Piece& p, const F& f) {
   }
 }
 
+template <class V>
+HWY_INLINE V Output(V x, V mean, V rstd, V gain, V shift) {
+  return hn::MulAdd(hn::Mul(hn::Sub(x, mean), rstd), gain, shift);
+}
+// scale = gain * rstd.
+template <class V>
+HWY_INLINE V Gradient(V x, V dy, V mean, V rstd, V scale, V c1, V c2) {
+  const V z = hn::Mul(hn::Sub(x, mean), rstd);
+  return hn::Mul(scale, hn::Sub(dy, hn::MulAdd(z, c2, c1)));
+}
+
 // for r, j: y = (x - mean) * rstd * gain + shift;
 template <bool kRuns, class T>
 HWY_NOINLINE void WriteOutput(const ChannelsTask<T>& a, const Piece& p) {
@@ -206,8 +263,9 @@ HWY_NOINLINE void WriteOutput(const ChannelsTask<T>& a, const Piece& p) {
     const Line<kRuns, T> mean{a.lines[0] + column}, rstd{a.lines[1] + column};
     const Line<kRuns, T> gain{a.lines[2] + column}, shift{a.lines[3] + column};
     ForVectors(d, n, a.past, [&](std::int64_t j, const auto& load, const auto& store) HWY_ATTR {
-      const auto z = hn::Mul(hn::Sub(load(x + j), mean.at(d, j, load)), rstd.at(d, j, load));
-      store(hn::MulAdd(z, gain.at(d, j, load), shift.at(d, j, load)), y + j);
+      store(Output(load(x + j), mean.at(d, j, load), rstd.at(d, j, load), gain.at(d, j, load),
+                   shift.at(d, j, load)),
+            y + j);
     });
   });
 }
@@ -224,11 +282,34 @@ HWY_NOINLINE void WriteGradient(const ChannelsTask<T>& a, const Piece& p) {
     const Line<kRuns, T> scale{a.lines[2] + column};
     const Line<kRuns, T> c1{a.lines[3] + column}, c2{a.lines[4] + column};
     ForVectors(d, n, a.past, [&](std::int64_t j, const auto& load, const auto& store) HWY_ATTR {
-      const auto z = hn::Mul(hn::Sub(load(x + j), mean.at(d, j, load)), rstd.at(d, j, load));
-      const auto means = hn::MulAdd(z, c2.at(d, j, load), c1.at(d, j, load));
-      const auto v = hn::Mul(scale.at(d, j, load), hn::Sub(load(dy + j), means));
+      const auto v = Gradient(load(x + j), load(dy + j), mean.at(d, j, load), rstd.at(d, j, load),
+                              scale.at(d, j, load), c1.at(d, j, load), c2.at(d, j, load));
       store(kAccumulate ? hn::Add(load(dx + j), v) : v, dx + j);
     });
+  });
+}
+
+// The first row of first and second becomes that of all samples, for columns j0..j0+n-1.
+template <class T>
+HWY_NOINLINE void CombineRows(const ChannelsTask<T>& a, std::int64_t j0, std::int64_t n) {
+  ForWide(n, [&](std::int64_t j, auto dd) HWY_ATTR {
+    double *first = a.first + j0 + j, *second = a.second + j0 + j;
+    auto p = hn::LoadU(dd, first), q = hn::LoadU(dd, second);
+    double before = static_cast<double>(a.values(0));
+    for (std::int64_t down = 1; down < a.pieces.down; ++down) {
+      const std::int64_t row = down * a.columns();
+      const auto p2 = hn::LoadU(dd, first + row), q2 = hn::LoadU(dd, second + row);
+      if (a.dy) {
+        p = hn::Add(p, p2);
+        q = hn::Add(q, q2);
+      } else {
+        const double more = static_cast<double>(a.values(down));
+        Merge(before, more, p2, q2, p, q);
+        before += more;
+      }
+    }
+    hn::StoreU(p, dd, first);
+    hn::StoreU(q, dd, second);
   });
 }
 

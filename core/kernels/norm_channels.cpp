@@ -15,6 +15,7 @@
 #include "hwy/highway.h"
 //
 #include "core/kernels/norm_channels-inl.h"
+#include "core/kernels/norm_panels-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace norma::kernels::HWY_NAMESPACE {
@@ -26,6 +27,18 @@ void SecondF32(const ChannelsTask<float>& a, std::int64_t i, std::int64_t j) {
 }
 void SecondF64(const ChannelsTask<double>& a, std::int64_t i, std::int64_t j) {
   SecondPass(a, i, j);
+}
+void CombineF32(const ChannelsTask<float>& a, std::int64_t j0, std::int64_t n) {
+  CombineRows(a, j0, n);
+}
+void CombineF64(const ChannelsTask<double>& a, std::int64_t j0, std::int64_t n) {
+  CombineRows(a, j0, n);
+}
+void PanelsF32(const ChannelsTask<float>& a, std::int64_t next, std::int64_t last, float* kept) {
+  StepPanels(a, next, last, kept);
+}
+void PanelsF64(const ChannelsTask<double>& a, std::int64_t next, std::int64_t last, double* kept) {
+  StepPanels(a, next, last, kept);
 }
 
 }  // namespace norma::kernels::HWY_NAMESPACE
@@ -39,6 +52,10 @@ HWY_EXPORT(FirstF32);
 HWY_EXPORT(FirstF64);
 HWY_EXPORT(SecondF32);
 HWY_EXPORT(SecondF64);
+HWY_EXPORT(CombineF32);
+HWY_EXPORT(CombineF64);
+HWY_EXPORT(PanelsF32);
+HWY_EXPORT(PanelsF64);
 
 void first_pass(const ChannelsTask<float>& a, std::int64_t i, std::int64_t j) {
   HWY_DYNAMIC_DISPATCH(FirstF32)(a, i, j);
@@ -51,6 +68,20 @@ void second_pass(const ChannelsTask<float>& a, std::int64_t i, std::int64_t j) {
 }
 void second_pass(const ChannelsTask<double>& a, std::int64_t i, std::int64_t j) {
   HWY_DYNAMIC_DISPATCH(SecondF64)(a, i, j);
+}
+
+void combine_rows(const ChannelsTask<float>& a, std::int64_t j0, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(CombineF32)(a, j0, n);
+}
+void combine_rows(const ChannelsTask<double>& a, std::int64_t j0, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(CombineF64)(a, j0, n);
+}
+void step_panels(const ChannelsTask<float>& a, std::int64_t next, std::int64_t last, float* kept) {
+  HWY_DYNAMIC_DISPATCH(PanelsF32)(a, next, last, kept);
+}
+void step_panels(const ChannelsTask<double>& a, std::int64_t next, std::int64_t last,
+                 double* kept) {
+  HWY_DYNAMIC_DISPATCH(PanelsF64)(a, next, last, kept);
 }
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -69,52 +100,7 @@ Pieces cut(const ChannelsShape& s) {
 }
 
 // Columns whose sums are added up together.
-constexpr std::int64_t kTogether = 64;
-
-// f(row of sums, number of values of each) for the pieces one below the other.
-template <class T, class F>
-void for_rows_of_sums(const ChannelsTask<T>& a, const F& f) {
-  const Pieces& p = a.pieces;
-  for (std::int64_t down = 0; down < p.down; ++down) {
-    const std::int64_t rows = std::min(p.rows, a.shape.samples - down * p.rows);
-    f(down * a.columns(), static_cast<double>(rows * p.length));
-  }
-}
-
-// The first row of first and second becomes that of all samples, for columns j0..j0+n-1.
-template <class T>
-void combine_moments(const ChannelsTask<T>& a, std::int64_t j0, std::int64_t n) {
-  const double all = static_cast<double>(a.shape.samples * a.pieces.length);
-  double shifted[kTogether] = {}, squares[kTogether] = {};
-  double* HWY_RESTRICT mean = a.first + j0;
-  for_rows_of_sums(a, [&](std::int64_t row, double values) {
-    const double* HWY_RESTRICT m = a.first + row + j0;
-    for (std::int64_t j = 0; j < n; ++j) shifted[j] += values * (m[j] - mean[j]);
-  });
-  for (std::int64_t j = 0; j < n; ++j) shifted[j] /= all;
-  for_rows_of_sums(a, [&](std::int64_t row, double values) {
-    const double* HWY_RESTRICT m = a.first + row + j0;
-    const double* HWY_RESTRICT s = a.second + row + j0;
-    for (std::int64_t j = 0; j < n; ++j) {
-      const double error = m[j] - mean[j] - shifted[j];
-      squares[j] += s[j] + values * error * error;
-    }
-  });
-  for (std::int64_t j = 0; j < n; ++j) mean[j] += shifted[j];
-  std::copy_n(squares, n, a.second + j0);
-}
-template <class T>
-void combine_products(const ChannelsTask<T>& a, std::int64_t j0, std::int64_t n) {
-  double sums[kTogether] = {}, products[kTogether] = {};
-  for_rows_of_sums(a, [&](std::int64_t row, double) {
-    for (std::int64_t j = 0; j < n; ++j) {
-      sums[j] += a.first[row + j0 + j];
-      products[j] += a.second[row + j0 + j];
-    }
-  });
-  std::copy_n(sums, n, a.first + j0);
-  std::copy_n(products, n, a.second + j0);
-}
+constexpr std::int64_t kSummed = 64;
 
 // mean, var and rstd of a channel from those of its columns.
 template <class T>
@@ -182,10 +168,17 @@ void fill_lines(const ChannelsTask<T>& a, std::int64_t c0, std::int64_t c1) {
 // f(begin, end) over the channels c0..c0+n-1; each costs as much as some 64 elements, and its sums.
 template <class T, class F>
 void for_channels(const ChannelsTask<T>& a, std::int64_t c0, std::int64_t n, const F& f) {
-  const std::int64_t few = std::max<std::int64_t>(1, kTogether / a.pieces.columns);
+  const std::int64_t few = std::max<std::int64_t>(1, kSummed / a.pieces.columns);
   const std::int64_t cost = 64 + 2 * a.pieces.down * a.pieces.columns;
   parallel_for(n, divide_up(8192, cost * few) * few,
                [&](std::int64_t begin, std::int64_t end) { f(c0 + begin, c0 + end); });
+}
+
+// What the sums of the channels c0..c1-1 give, once all pieces have theirs.
+template <class T>
+void finish_channels(const ChannelsTask<T>& a, std::int64_t c0, std::int64_t c1) {
+  for (std::int64_t c = c0; c < c1; ++c) a.dy ? keep_products(a, c) : keep_moments(a, c);
+  if (!a.dy) fill_lines(a, c0, c1);
 }
 
 // All that is done with the channels of the pieces j0..j0+across-1 of a row of pieces.
@@ -203,17 +196,63 @@ void run_group(const ChannelsTask<T>& a, std::int64_t j0, std::int64_t across) {
       for (std::int64_t i = begin; i < end; ++i) first_pass(a, i / across, j0 + i % across);
     });
     for_channels(a, c0, n, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t j = begin * p.columns; j < end * p.columns; j += kTogether) {
-        const std::int64_t some = std::min(kTogether, end * p.columns - j);
-        a.dy ? combine_products(a, j, some) : combine_moments(a, j, some);
+      for (std::int64_t j = begin * p.columns; j < end * p.columns; j += kSummed) {
+        combine_rows(a, j, std::min(kSummed, end * p.columns - j));
       }
-      for (std::int64_t c = begin; c < end; ++c) a.dy ? keep_products(a, c) : keep_moments(a, c);
-      if (!a.dy) fill_lines(a, begin, end);
+      finish_channels(a, begin, end);
     });
   }
   if (a.dy && !a.out.dx) return;
   parallel_for(pieces, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) second_pass(a, i / across, j0 + i % across);
+  });
+}
+
+// Where panels pay, the number of whole ones in the array; the pieces of `a` have their width then.
+template <class T>
+std::int64_t cut_panels(ChannelsTask<T>& a) {
+  Pieces& p = a.pieces;
+  const ChannelsShape& s = a.shape;
+  const bool summed = a.first && !a.given, matrix = s.space == 1;
+  if (!summed || !a.result() || a.out.accumulate_dx || !(matrix || p.runs)) return 0;
+  const bool backward = a.dy != nullptr;
+  const std::int64_t width = matrix ? panel_width<T>(backward) : divide_up(kPanelRun, s.space);
+  const std::int64_t panels = s.channels / width;
+  // With fewer, some threads would wait for the last.
+  if (panels < 2 * num_threads() || s.count() * width * a.element_bytes() > kMostInPanel) return 0;
+  if (matrix) {
+    // Since the second reading is saved, too, it pays from half the size on.
+    const std::int64_t bytes = 2 * a.moved_bytes();
+    if (!past_cache(a.result(), a.stride(), bytes) || !past_cache(a.result(), width, bytes)) {
+      return 0;
+    }
+  } else if (!a.past) {
+    return 0;
+  }
+  p.width = width;
+  p.across = divide_up(s.channels, width);
+  return panels;
+}
+
+// The first `panels` pieces of a row of them, each with all its rows. See Note [Panels].
+template <class T>
+void run_panels(const ChannelsTask<T>& a, std::int64_t panels) {
+  const Pieces& p = a.pieces;
+  const std::int64_t threads = num_threads();  // the bits do not depend on it
+  const std::int64_t kept = p.runs ? 0 : a.shape.samples * p.width * (a.dy ? 2 : 1);
+  const Ref<Storage> memory =
+      Storage::allocate(threads * kept * static_cast<std::int64_t>(sizeof(T)));
+  parallel_for(threads, 1, [&](std::int64_t thread, std::int64_t) {
+    T* const mine = reinterpret_cast<T*>(memory->data()) + thread * kept;
+    std::int64_t last = kNoPanel;
+    for (std::int64_t next = thread; next < panels; last = next, next += threads) {
+      const std::int64_t c0 = next * p.width, c1 = c0 + p.width;
+      if (a.dy) fill_lines(a, c0, c1);
+      step_panels(a, next, last, mine);
+      if (p.runs) combine_rows(a, c0, p.width);
+      finish_channels(a, c0, c1);
+    }
+    step_panels(a, kNoPanel, last, mine);
   });
 }
 
@@ -235,13 +274,15 @@ void run_all(ChannelsTask<T> a) {
   for (std::int64_t i = 0; i < kLines; ++i) {
     a.lines[i] = reinterpret_cast<T*>(doubles + 2 * rows * columns) + i * columns;
   }
-  const std::int64_t bytes = s.count() * s.channels * kSize;
   // The rows of a piece, and the runs in them, begin at whole lines where these do.
-  const T* const result = a.dy ? a.out.dx : a.y;
-  const std::int64_t moved = (a.dy ? 3 : 2) * bytes;
-  a.past = !a.out.accumulate_dx && past_cache(result, a.stride(), moved) &&
-           past_cache(result, p.runs ? s.space : p.width * s.space, moved);
-  const std::int64_t piece_bytes = s.count() * p.width * kSize * (a.dy ? 2 : 1);
+  a.past = !a.out.accumulate_dx && past_cache(a.result(), a.stride(), a.moved_bytes()) &&
+           past_cache(a.result(), p.runs ? s.space : p.width * s.space, a.moved_bytes());
+  if (const std::int64_t panels = cut_panels(a); panels > 0) {
+    run_panels(a, panels);
+    if (panels < p.across) run_group(a, panels, 1);  // the channels that are left
+    return;
+  }
+  const std::int64_t piece_bytes = s.count() * p.width * a.element_bytes();
   const std::int64_t group =
       p.runs ? std::clamp<std::int64_t>(kNearBytes / piece_bytes, 1, p.across) : p.across;
   for (std::int64_t j = 0; j < p.across; j += group) {

@@ -26,6 +26,24 @@ constexpr std::int64_t kRunElements = 16384;  // about so many elements of a sam
 constexpr std::int64_t kRunRows = 2;
 constexpr std::int64_t kNearBytes = std::int64_t{8} << 20;  // of x and dy in the last cache
 
+// Note [Panels]. A large array would come from memory twice that way. So a thread takes a panel of
+// it, some channels of all samples, and reads it once; what the second reading needs is in the
+// caches then. While a panel is read, vector by vector, the result of the panel before is written
+// past the cache (Note [Past the cache]): memory reads and writes at the same time. A column is
+// summed in the order of its pieces as above, so that the bits are the same.
+//
+// A panel of runs is read again where it lies. Of a matrix, whose rows lie apart, a thread keeps
+// the panel in memory of its own, row beside row: no distance between rows drives it from the
+// caches, and the panel that is read takes the place of the one that is written.
+constexpr std::int64_t kPanelBytes = 512;  // of a row of a matrix, in x and dy
+template <class T>
+constexpr std::int64_t panel_width(bool backward) {
+  return kPanelBytes / static_cast<std::int64_t>(sizeof(T)) / (backward ? 2 : 1);
+}
+constexpr std::int64_t kPanelRun = 512;                       // elements of a sample, at least
+constexpr std::int64_t kMostInPanel = std::int64_t{8} << 20;  // bytes; the caches keep no more
+constexpr std::int64_t kNoPanel = -1;
+
 struct Pieces {
   bool runs = false;
   std::int64_t rows = 1;     // samples of a piece
@@ -62,6 +80,19 @@ struct ChannelsTask {
 
   [[nodiscard]] std::int64_t stride() const { return shape.channels * shape.space; }
   [[nodiscard]] std::int64_t columns() const { return shape.channels * pieces.columns; }
+  [[nodiscard]] const T* result() const { return dy ? out.dx : y; }
+  // Bytes that are read for each element of x; and that are read and written in all.
+  [[nodiscard]] std::int64_t element_bytes() const {
+    return static_cast<std::int64_t>(sizeof(T)) * (dy ? 2 : 1);
+  }
+  [[nodiscard]] std::int64_t moved_bytes() const {
+    return shape.count() * shape.channels *
+           (element_bytes() + static_cast<std::int64_t>(sizeof(T)));
+  }
+  // Of a column, in the pieces of row `down`.
+  [[nodiscard]] std::int64_t values(std::int64_t down) const {
+    return std::min(pieces.rows, shape.samples - down * pieces.rows) * pieces.length;
+  }
 };
 
 // A piece: rows r0..r1-1 of channels c0..c1-1.

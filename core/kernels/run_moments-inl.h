@@ -18,11 +18,12 @@ HWY_BEFORE_NAMESPACE();
 namespace norma::kernels::HWY_NAMESPACE {
 
 // The mean of a run; exact where all are equal, since they are summed as differences from the
-// first.
-template <class D, class T>
-HWY_INLINE double MeanOf(D d, const T* HWY_RESTRICT x, std::int64_t n) {
+// first. beside(i) as for SumOf().
+template <class D, class T, class Beside = Nothing>
+HWY_INLINE double MeanOf(D d, const T* HWY_RESTRICT x, std::int64_t n, const Beside& beside = {}) {
   const auto first = hn::Set(d, x[0]);
-  const double shifted = SumOf(d, x, n, [&](auto v) HWY_ATTR { return hn::Sub(v, first); });
+  const double shifted = SumOf(
+      d, x, n, [&](auto v) HWY_ATTR { return hn::Sub(v, first); }, beside);
   return static_cast<double>(x[0]) + shifted / static_cast<double>(n);
 }
 

@@ -7,6 +7,7 @@
 #define NORMA_KERNELS_TAIL_INL_H_
 #endif
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -69,12 +70,26 @@ HWY_INLINE void PrefetchRun(const T* p, std::int64_t n) {
   for (std::int64_t i = 0; i < n; i += kLine) hwy::Prefetch(p + i);
 }
 
+// Asks for a line, and here: compilers gather such requests, and a burst of them is answered later.
+template <class T>
+HWY_INLINE void PrefetchHere(const T* p) {
+  hwy::Prefetch(p);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
 // Elements that are summed in the type itself; the sums of these blocks are added in f64.
 constexpr std::int64_t kBlock = 4096;
 
-// double s = 0; for (i = 0; i < n; ++i) s += f(x[i]);
-template <class D, class T, class F>
-HWY_INLINE double SumOf(D d, const T* HWY_RESTRICT x, std::int64_t n, const F& f) {
+// Does nothing beside a sum.
+struct Nothing {
+  HWY_INLINE void operator()(std::int64_t /*i*/) const {}
+};
+
+// double s = 0; for (i = 0; i < n; ++i) s += f(x[i]); beside(i) runs before the whole vector from
+// element i on is read: what else there is to do with memory meanwhile.
+template <class D, class T, class F, class Beside = Nothing>
+HWY_INLINE double SumOf(D d, const T* HWY_RESTRICT x, std::int64_t n, const F& f,
+                        const Beside& beside = {}) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   double total = 0;
   for (std::int64_t b = 0; b < n; b += kBlock) {
@@ -82,12 +97,19 @@ HWY_INLINE double SumOf(D d, const T* HWY_RESTRICT x, std::int64_t n, const F& f
     auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
     std::int64_t i = b;
     for (; i + 4 * lanes <= end; i += 4 * lanes) {
+      beside(i);
       s0 = hn::Add(s0, f(hn::LoadU(d, x + i)));
+      beside(i + lanes);
       s1 = hn::Add(s1, f(hn::LoadU(d, x + i + lanes)));
+      beside(i + 2 * lanes);
       s2 = hn::Add(s2, f(hn::LoadU(d, x + i + 2 * lanes)));
+      beside(i + 3 * lanes);
       s3 = hn::Add(s3, f(hn::LoadU(d, x + i + 3 * lanes)));
     }
-    for (; i + lanes <= end; i += lanes) s0 = hn::Add(s0, f(hn::LoadU(d, x + i)));
+    for (; i + lanes <= end; i += lanes) {
+      beside(i);
+      s0 = hn::Add(s0, f(hn::LoadU(d, x + i)));
+    }
     if (i < end) {
       const auto last = hn::FirstN(d, static_cast<std::size_t>(end - i));
       s1 = hn::Add(s1, hn::IfThenElseZero(last, f(LoadTail(d, x + i, end - i))));
@@ -101,10 +123,12 @@ struct Products {
   double sum = 0, product = 0;
 };
 
-// for (i = 0; i < n; ++i) sum += dy[i], product += dy[i] * (x[i] - mean) * rstd;
-template <class D, class T>
+// for (i = 0; i < n; ++i) sum += dy[i], product += dy[i] * (x[i] - mean) * rstd; beside(i) as for
+// SumOf().
+template <class D, class T, class Beside = Nothing>
 HWY_INLINE Products ProductsOf(D d, const T* HWY_RESTRICT x, const T* HWY_RESTRICT dy,
-                               std::int64_t n, hn::Vec<D> mean, hn::Vec<D> rstd) {
+                               std::int64_t n, hn::Vec<D> mean, hn::Vec<D> rstd,
+                               const Beside& beside = {}) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   Products total;
   for (std::int64_t b = 0; b < n; b += kBlock) {
@@ -112,14 +136,18 @@ HWY_INLINE Products ProductsOf(D d, const T* HWY_RESTRICT x, const T* HWY_RESTRI
     auto p0 = hn::Zero(d), p1 = p0, q0 = p0, q1 = p0;
     std::int64_t i = b;
     for (; i + 2 * lanes <= stop; i += 2 * lanes) {
-      const auto g0 = hn::LoadU(d, dy + i), g1 = hn::LoadU(d, dy + i + lanes);
+      beside(i);
+      const auto g0 = hn::LoadU(d, dy + i);
       p0 = hn::Add(p0, g0);
-      p1 = hn::Add(p1, g1);
       q0 = hn::MulAdd(g0, hn::Mul(hn::Sub(hn::LoadU(d, x + i), mean), rstd), q0);
+      beside(i + lanes);
+      const auto g1 = hn::LoadU(d, dy + i + lanes);
+      p1 = hn::Add(p1, g1);
       q1 = hn::MulAdd(g1, hn::Mul(hn::Sub(hn::LoadU(d, x + i + lanes), mean), rstd), q1);
     }
     for (; i < stop; i += lanes) {
       const std::int64_t k = HWY_MIN(lanes, stop - i);
+      if (k == lanes) beside(i);
       const auto g = LoadTail(d, dy + i, k);
       p0 = hn::Add(p0, g);
       q0 = hn::MulAdd(g, hn::Mul(hn::Sub(LoadTail(d, x + i, k), mean), rstd), q0);
