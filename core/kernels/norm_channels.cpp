@@ -214,21 +214,12 @@ std::int64_t cut_panels(ChannelsTask<T>& a) {
   Pieces& p = a.pieces;
   const ChannelsShape& s = a.shape;
   const bool summed = a.first && !a.given, matrix = s.space == 1;
-  if (!summed || !a.result() || a.out.accumulate_dx || !(matrix || p.runs)) return 0;
+  if (!a.past || !summed || !(matrix || p.runs)) return 0;
   const bool backward = a.dy != nullptr;
   const std::int64_t width = matrix ? panel_width<T>(backward) : divide_up(kPanelRun, s.space);
   const std::int64_t panels = s.channels / width;
   // With fewer, some threads would wait for the last.
   if (panels < 2 * num_threads() || s.count() * width * a.element_bytes() > kMostInPanel) return 0;
-  if (matrix) {
-    // Since the second reading is saved, too, it pays from half the size on.
-    const std::int64_t bytes = 2 * a.moved_bytes();
-    if (!past_cache(a.result(), a.stride(), bytes) || !past_cache(a.result(), width, bytes)) {
-      return 0;
-    }
-  } else if (!a.past) {
-    return 0;
-  }
   p.width = width;
   p.across = divide_up(s.channels, width);
   return panels;
@@ -275,8 +266,12 @@ void run_all(ChannelsTask<T> a) {
     a.lines[i] = reinterpret_cast<T*>(doubles + 2 * rows * columns) + i * columns;
   }
   // The rows of a piece, and the runs in them, begin at whole lines where these do.
-  a.past = !a.out.accumulate_dx && past_cache(a.result(), a.stride(), a.moved_bytes()) &&
-           past_cache(a.result(), p.runs ? s.space : p.width * s.space, a.moved_bytes());
+  const auto past = [&](std::int64_t run) {
+    return past_cache(a.result(), run, a.moved_bytes(),
+                      s.space == 1 ? NextReader::product : NextReader::any);
+  };
+  a.past = a.result() && !a.out.accumulate_dx && past(a.stride()) &&
+           past(p.runs ? s.space : p.width * s.space);
   if (const std::int64_t panels = cut_panels(a); panels > 0) {
     run_panels(a, panels);
     if (panels < p.across) run_group(a, panels, 1);  // the channels that are left

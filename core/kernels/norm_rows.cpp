@@ -96,8 +96,14 @@ void combine(const T* parts, std::int64_t count, std::int64_t channels, bool acc
   });
 }
 
-// Elements that a loop goes through.
-std::int64_t run_of(const RowsShape& s) { return s.space == 1 ? s.cols : s.space; }
+// See Note [Past the cache]; `arrays` of the shape move.
+template <class T>
+bool past(const RowsShape& s, const T* result, std::int64_t arrays) {
+  const bool matrix = s.space == 1;
+  return past_cache(result, matrix ? s.cols : s.space,
+                    arrays * s.rows * s.cols * static_cast<std::int64_t>(sizeof(T)),
+                    matrix ? NextReader::product : NextReader::any);
+}
 
 template <class T>
 void forward(const RowsShape& s, const T* x, const T* weight, const T* bias, T* y, T* mean, T* rstd,
@@ -105,16 +111,7 @@ void forward(const RowsShape& s, const T* x, const T* weight, const T* bias, T* 
   if (s.cols == 0) return;
   std::vector<T> own;
   const RowsForward<T> a{
-      s,
-      x,
-      effective_gain(s, weight, own),
-      bias,
-      y,
-      mean,
-      rstd,
-      var,
-      known,
-      past_cache(y, run_of(s), 2 * s.rows * s.cols * static_cast<std::int64_t>(sizeof(T)))};
+      s, x, effective_gain(s, weight, own), bias, y, mean, rstd, var, known, past(s, y, 2)};
   parallel_for(s.rows, grain(s), [&](std::int64_t b, std::int64_t e) { run(a, b, e); });
 }
 
@@ -124,10 +121,15 @@ void backward(const RowsShape& s, const T* dy, const T* x, const T* weight, cons
   const std::int64_t channels = s.cols == 0 ? 0 : s.channels();
   std::vector<T> own;
   const T* gain = s.cols == 0 ? nullptr : effective_gain(s, weight, own);
-  const std::int64_t bytes = 3 * s.rows * s.cols * static_cast<std::int64_t>(sizeof(T));
-  const bool past =
-      !out.accumulate_dx && s.counted == s.cols && past_cache(out.dx, run_of(s), bytes);
-  const RowsBackward<T> a{s, dy, x, gain, mean, rstd, out.dx, out.accumulate_dx, past};
+  const RowsBackward<T> a{s,
+                          dy,
+                          x,
+                          gain,
+                          mean,
+                          rstd,
+                          out.dx,
+                          out.accumulate_dx,
+                          !out.accumulate_dx && s.counted == s.cols && past(s, out.dx, 3)};
   const bool sums = out.dweight || out.dbias;
   const std::int64_t rows_per_chunk = grain(s);
   // One partial sum a chunk, or, where a channel is a segment, one a sample.

@@ -97,6 +97,8 @@ TEST_CASE("a result goes past the caches where it is large and begins at whole l
   const PretendedCache pretended(4096);
   CHECK(kernels::past_cache(y, 16, 3073));
   CHECK_FALSE(kernels::past_cache(y, 16, 3072));
+  CHECK(kernels::past_cache(y, 16, 1366, kernels::NextReader::product));
+  CHECK_FALSE(kernels::past_cache(y, 16, 1365, kernels::NextReader::product));
   CHECK_FALSE(kernels::past_cache(y, 17, 3073));
   CHECK_FALSE(kernels::past_cache(y + 4, 16, 3073));
   // What the ops above allocate does.
