@@ -165,7 +165,9 @@ Tiling choose_tiles(const Product& p, std::int64_t batch) {
   const auto part = [](std::int64_t size, std::int64_t parts, std::int64_t step) {
     return round_up(divide_up(size, parts), step);
   };
-  Tiling t{part(p.m, divide_up(p.m, kTileRows), 8), p.n};
+  // An even number of them, so that two threads meet between two, where row by row loops divide too.
+  const std::int64_t down = divide_up(p.m, kTileRows);
+  Tiling t{part(p.m, down == 1 ? 1 : round_up(down, 2), 8), p.n};
   if (products <= kSerialProducts) return {p.m, p.n};
   if (prefers_blas(p)) return {part(p.m, 4, 8), part(p.n, kMostTiles / 4, kTileCols)};
   t.cols = part(p.n, divide_up(wanted, divide_up(p.m, t.rows)), kTileCols);
