@@ -86,8 +86,8 @@ void pause() {
 // since a loop of OpenMP ends when *all* its threads have come by. A step of a deep network has
 // some thousand loops of a few microseconds. Beside another program, a thread that waits for a core
 // then holds up every one of them: with ten programs on two cores a step took 10 to 20 s in the
-// place of 40 ms, and takes 2 to 3 s now. Here a loop ends when its chunks are done. Whoever comes
-// first takes them, and a helper that comes late finds none left.
+// place of 40 ms, and takes 2 to 3 s now. Here a loop ends when its chunks are done and
+// told. Whoever comes first takes them, and a helper that comes late finds none left.
 //
 // Each thread has a part of the chunks, always the same one of as many, and takes from the parts of
 // the others when its own is done. Loops that follow each other mostly work on the same rows: what
@@ -119,7 +119,10 @@ class Helpers {
     }
     const std::int64_t parts = helpers + 1;
     job_ = (job_ + 1) & kLeft;
-    for (std::int64_t i = parts - 1; i >= 0; --i) {  // its own last
+    bool asleep = false;
+    // The caller's own part last. A helper that comes meanwhile finds none of the job in the parts
+    // that are not written yet, and leaves them to others.
+    for (std::int64_t i = parts - 1; i >= 0; --i) {
       Part& p = part(i);
       p.body.store(body, std::memory_order_relaxed);
       p.context.store(context, std::memory_order_relaxed);
@@ -127,8 +130,9 @@ class Helpers {
       p.parts.store(parts, std::memory_order_relaxed);
       const std::int64_t size = part_end(i, parts, chunks) - part_end(i - 1, parts, chunks);
       p.left.store(job_ << kShift | static_cast<std::uint64_t>(size));
+      asleep = p.asleep.load() || asleep;
     }
-    if (sleeping_.load() > 0) {
+    if (asleep) {
       const std::lock_guard lock(sleep_);
       wake_.notify_all();
     }
@@ -164,6 +168,7 @@ class Helpers {
   // A thread's part of a job, and the job.
   struct alignas(64) Part {
     std::atomic<std::uint64_t> left{0};
+    std::atomic<bool> asleep{false};  // the thread
     std::atomic<Body> body{nullptr};
     std::atomic<void*> context{nullptr};
     std::atomic<std::int64_t> chunks{0}, parts{0};
@@ -221,22 +226,23 @@ class Helpers {
         pause();
       } else {
         std::unique_lock lock(sleep_);
-        sleeping_.fetch_add(1);
+        part(own).asleep.store(true);
         wake_.wait(lock, [&] { return job() != seen; });
-        sleeping_.fetch_sub(1);
+        part(own).asleep.store(false);
       }
     }
   }
 
   std::mutex caller_;  // one loop at a time; others run on their callers' threads
   int started_ = 0;
-  std::uint64_t job_ = 0;                                       // the caller's
-  std::uint64_t expected_ = 0;                                  // what done_ will be
-  std::vector<Part> parts_{static_cast<std::size_t>(cores())};  // the first is the caller's
-  alignas(64) std::atomic<std::uint64_t> done_{0};  // chunks that helpers have ever done
-  alignas(64) std::atomic<int> sleeping_{0};
+  std::uint64_t job_ = 0;       // the caller's
+  std::uint64_t expected_ = 0;  // what done_ will be
+  // What is read beside a part lies apart from what every job writes. The first part is the
+  // caller's.
+  alignas(64) std::vector<Part> parts_{static_cast<std::size_t>(cores())};
   std::atomic<bool> failed_{false};
   std::exception_ptr error_;
+  alignas(64) std::atomic<std::uint64_t> done_{0};  // chunks that helpers have ever done
   std::mutex sleep_;
   std::condition_variable wake_;
 };

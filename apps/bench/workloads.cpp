@@ -183,7 +183,8 @@ Workload find_workload(std::string_view name) {
     }
     return gpt(std::string(name), g.doc, sizes, {});
   }
-  throw Error::format("unknown workload \"{}\"{}", name, config::name_hint(name, known));
+  throw Error::format("unknown workload \"{}\"{} (and ops, ops:OP, scaling: see --help)", name,
+                      config::name_hint(name, known));
 }
 
 }  // namespace norma::bench

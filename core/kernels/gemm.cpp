@@ -165,7 +165,8 @@ Tiling choose_tiles(const Product& p, std::int64_t batch) {
   const auto part = [](std::int64_t size, std::int64_t parts, std::int64_t step) {
     return round_up(divide_up(size, parts), step);
   };
-  // An even number of them, so that two threads meet between two, where row by row loops divide too.
+  // An even number of tiles below each other, where that is possible (below some 7,600 rows): two
+  // threads then meet in the middle of the rows, as in loops over these.
   const std::int64_t down = divide_up(p.m, kTileRows);
   Tiling t{part(p.m, down == 1 ? 1 : round_up(down, 2), 8), p.n};
   if (products <= kSerialProducts) return {p.m, p.n};
@@ -257,7 +258,8 @@ struct Tiles {
     p = with_leading_dimensions(p);
     tiling = choose_tiles(p, batch);
     const std::int64_t size = p.m * p.n;
-    const bool halved = batch == 1 && p.transpose_a && !p.transpose_b && p.k >= 2 * kLeastHalf &&
+    const bool plain = !epilogue.bias && !epilogue.pre && !epilogue.activation;
+    const bool halved = batch == 1 && plain && p.transpose_a && !p.transpose_b && p.k >= 2 * kLeastHalf &&
                         size * static_cast<std::int64_t>(sizeof(T)) <= kLargestHalf &&
                         size * p.k > kSerialProducts;
     if (halved) tiling.cols = std::min(kHalfCols, round_up(p.n, kTileCols));

@@ -46,14 +46,20 @@ template <class Get>
   m.rstd = reciprocal_deviation(0, eps);
   if (largest == 0 || n == 0) return m;
   const int exponent = std::ilogb(largest);
-  double sum = 0;
+  // As differences from the first, so that the mean of equal values is exact.
+  const auto scaled = [&](std::int64_t i) {
+    return std::ldexp(static_cast<double>(get(i)), -exponent);
+  };
+  double mean = 0;
   if (centre) {
-    for (std::int64_t i = 0; i < n; ++i) sum += std::ldexp(static_cast<double>(get(i)), -exponent);
+    const double first = scaled(0);
+    double shifted = 0;
+    for (std::int64_t i = 0; i < n; ++i) shifted += scaled(i) - first;
+    mean = first + shifted / static_cast<double>(n);
   }
-  const double mean = sum / static_cast<double>(n);
   double squares = 0;
   for (std::int64_t i = 0; i < n; ++i) {
-    const double v = std::ldexp(static_cast<double>(get(i)), -exponent) - mean;
+    const double v = scaled(i) - mean;
     squares += v * v;
   }
   const double var = squares / static_cast<double>(n);

@@ -53,7 +53,7 @@ HWY_INLINE void AddProducts(V x, V dy, V mean, V rstd, V& s, V& q) {
 }
 
 // for r, j: add(r, j, load, p[j], q[j]), for few enough rows to be summed in T: kTogether rows by
-// themselves, then those sums. add(r, j, load, s, q) takes the lanes from column j on.
+// themselves, then those sums. add(r, j, load, s, s2) takes the lanes from column j on.
 constexpr std::int64_t kTogether = 8;
 template <class T, class F>
 HWY_INLINE void SumColumns(std::int64_t rows, std::int64_t cols, const F& add, T* HWY_RESTRICT p,
@@ -64,10 +64,10 @@ HWY_INLINE void SumColumns(std::int64_t rows, std::int64_t cols, const F& add, T
   for (std::int64_t r = 0; r < rows; r += kTogether) {
     const std::int64_t some = HWY_MIN(kTogether, rows - r);
     ForVectors(d, cols, false, [&](std::int64_t j, const auto& load, const auto& store) HWY_ATTR {
-      auto s = hn::Zero(d), t = s;
-      for (std::int64_t i = 0; i < some; ++i) add(r + i, j, load, s, t);
+      auto s = hn::Zero(d), s2 = s;
+      for (std::int64_t i = 0; i < some; ++i) add(r + i, j, load, s, s2);
       store(hn::Add(load(p + j), s), p + j);
-      store(hn::Add(load(q + j), t), q + j);
+      store(hn::Add(load(q + j), s2), q + j);
     });
   }
 }
@@ -92,16 +92,23 @@ HWY_INLINE void ForWide(std::int64_t n, const F& f) {
   for (; j < n; ++j) f(j, hn::CappedTag<double, 1>());
 }
 
-// Chan, Golub and LeVeque (1983): mean and squared deviations of `before` values become those of
-// them and `more` values, whose mean and squared deviations are m and s.
-template <class V>
-HWY_INLINE void Merge(double before, double more, V m, V s, V& mean, V& squares) {
-  const hn::DFromV<V> dd;
-  const double all = before + more;
-  const V apart = hn::Sub(m, mean);
-  mean = hn::MulAdd(apart, hn::Set(dd, more / all), mean);
-  const V between = hn::Mul(hn::Mul(apart, apart), hn::Set(dd, before * (more / all)));
-  squares = hn::Add(squares, hn::Add(s, between));
+// Adds to p and q, the sums of `before` values of a column, those of `more`, p2 and q2. Forward p
+// is their mean less `from`, the mean of the first piece, which keeps the digits of f64 where
+// deviations are small beside it, and q their squared deviations, as Chan, Golub and LeVeque (1983)
+// add them.
+template <bool kBackward, class V>
+HWY_INLINE void AddSums(double before, double more, V from, V p2, V q2, V& p, V& q) {
+  if constexpr (kBackward) {
+    p = hn::Add(p, p2);
+    q = hn::Add(q, q2);
+  } else {
+    const hn::DFromV<V> dd;
+    const double part = more / (before + more);
+    const V apart = hn::Sub(hn::Sub(p2, from), p);
+    p = hn::MulAdd(apart, hn::Set(dd, part), p);
+    const V between = hn::Mul(hn::Mul(apart, apart), hn::Set(dd, before * part));
+    q = hn::Add(q, hn::Add(q2, between));
+  }
 }
 
 // The mean and the squared deviations of a column of `rows` elements, from the sums of their
@@ -140,7 +147,7 @@ HWY_NOINLINE void ColumnMoments(const ChannelsTask<T>& a, const Piece& p) {
   });
 }
 
-// The moments of run r of a column, whose mean is taken already, to those of the runs before.
+// Adds the moments of run r of a column, whose mean is taken already, to those of the runs before.
 template <class D, class T>
 HWY_INLINE void AddRun(D d, const T* HWY_RESTRICT x, std::int64_t n, std::int64_t r,
                        double run_mean, double& mean, double& squares) {
@@ -158,8 +165,8 @@ HWY_INLINE void AddRun(const Products& run, std::int64_t r, double& sum, double&
   product = run.product + (r == 0 ? 0 : product);
 }
 
-// The same of channels in long runs, run by run: both sums of a run while the first-level cache
-// holds it.
+// As ColumnMoments(), of channels in long runs, run by run: both sums of a run while the
+// first-level cache holds it.
 template <class T>
 HWY_NOINLINE void RunMoments(const ChannelsTask<T>& a, const Piece& p) {
   const hn::ScalableTag<T> d;
@@ -242,73 +249,56 @@ HWY_INLINE void ForParts(const ChannelsTask<T>& a, const Piece& p, const F& f) {
   }
 }
 
-template <class V>
-HWY_INLINE V Output(V x, V mean, V rstd, V gain, V shift) {
-  return hn::MulAdd(hn::Mul(hn::Sub(x, mean), rstd), gain, shift);
-}
-// scale = gain * rstd.
-template <class V>
-HWY_INLINE V Gradient(V x, V dy, V mean, V rstd, V scale, V c1, V c2) {
-  const V z = hn::Mul(hn::Sub(x, mean), rstd);
-  return hn::Mul(scale, hn::Sub(dy, hn::MulAdd(z, c2, c1)));
+// A result, from the lines of its column (ChannelsTask::lines): y, or backward dx. `dy` is not used
+// forward.
+template <bool kBackward, class V, class L>
+HWY_INLINE V ResultOf(V x, [[maybe_unused]] V dy, const L& line) {
+  const V z = hn::Mul(hn::Sub(x, line(0)), line(1));
+  if constexpr (kBackward) {
+    return hn::Mul(line(2), hn::Sub(dy, hn::MulAdd(z, line(4), line(3))));
+  } else {
+    return hn::MulAdd(z, line(2), line(3));
+  }
 }
 
 // for r, j: y = (x - mean) * rstd * gain + shift;
-template <bool kRuns, class T>
-HWY_NOINLINE void WriteOutput(const ChannelsTask<T>& a, const Piece& p) {
+// backward: dx = gain * rstd * (dy - c1 - z * c2), or dx += ... ;
+template <bool kBackward, bool kRuns, bool kAccumulate, class T>
+HWY_NOINLINE void WriteResult(const ChannelsTask<T>& a, const Piece& p) {
   const hn::ScalableTag<T> d;
   ForParts<kRuns>(a, p, [&](std::int64_t offset, std::int64_t n, std::int64_t column) HWY_ATTR {
     const T* HWY_RESTRICT x = a.x + offset;
-    T* HWY_RESTRICT y = a.y + offset;
-    const Line<kRuns, T> mean{a.lines[0] + column}, rstd{a.lines[1] + column};
-    const Line<kRuns, T> gain{a.lines[2] + column}, shift{a.lines[3] + column};
+    const T* HWY_RESTRICT dy = kBackward ? a.dy + offset : x;
+    T* HWY_RESTRICT result = (kBackward ? a.out.dx : a.y) + offset;
+    const Line<kRuns, T> lines[] = {{a.lines[0] + column},
+                                    {a.lines[1] + column},
+                                    {a.lines[2] + column},
+                                    {a.lines[3] + column},
+                                    {a.lines[4] + column}};
     ForVectors(d, n, a.past, [&](std::int64_t j, const auto& load, const auto& store) HWY_ATTR {
-      store(Output(load(x + j), mean.at(d, j, load), rstd.at(d, j, load), gain.at(d, j, load),
-                   shift.at(d, j, load)),
-            y + j);
-    });
-  });
-}
-
-// for r, j: dx = gain * rstd * (dy - c1 - z * c2);
-template <bool kRuns, bool kAccumulate, class T>
-HWY_NOINLINE void WriteGradient(const ChannelsTask<T>& a, const Piece& p) {
-  const hn::ScalableTag<T> d;
-  ForParts<kRuns>(a, p, [&](std::int64_t offset, std::int64_t n, std::int64_t column) HWY_ATTR {
-    const T* HWY_RESTRICT x = a.x + offset;
-    const T* HWY_RESTRICT dy = a.dy + offset;
-    T* HWY_RESTRICT dx = a.out.dx + offset;
-    const Line<kRuns, T> mean{a.lines[0] + column}, rstd{a.lines[1] + column};
-    const Line<kRuns, T> scale{a.lines[2] + column};
-    const Line<kRuns, T> c1{a.lines[3] + column}, c2{a.lines[4] + column};
-    ForVectors(d, n, a.past, [&](std::int64_t j, const auto& load, const auto& store) HWY_ATTR {
-      const auto v = Gradient(load(x + j), load(dy + j), mean.at(d, j, load), rstd.at(d, j, load),
-                              scale.at(d, j, load), c1.at(d, j, load), c2.at(d, j, load));
-      store(kAccumulate ? hn::Add(load(dx + j), v) : v, dx + j);
+      const auto line = [&](int i) HWY_ATTR { return lines[i].at(d, j, load); };
+      const auto v = ResultOf<kBackward>(load(x + j), load(dy + j), line);
+      store(kAccumulate ? hn::Add(load(result + j), v) : v, result + j);
     });
   });
 }
 
 // The first row of first and second becomes that of all samples, for columns j0..j0+n-1.
-template <class T>
+template <bool kBackward, class T>
 HWY_NOINLINE void CombineRows(const ChannelsTask<T>& a, std::int64_t j0, std::int64_t n) {
   ForWide(n, [&](std::int64_t j, auto dd) HWY_ATTR {
     double *first = a.first + j0 + j, *second = a.second + j0 + j;
-    auto p = hn::LoadU(dd, first), q = hn::LoadU(dd, second);
-    double before = static_cast<double>(a.values(0));
-    for (std::int64_t down = 1; down < a.pieces.down; ++down) {
+    const auto from = kBackward ? hn::Zero(dd) : hn::LoadU(dd, first);
+    auto p = hn::Zero(dd), q = p;
+    double before = 0;
+    for (std::int64_t down = 0; down < a.pieces.down; ++down) {
       const std::int64_t row = down * a.columns();
-      const auto p2 = hn::LoadU(dd, first + row), q2 = hn::LoadU(dd, second + row);
-      if (a.dy) {
-        p = hn::Add(p, p2);
-        q = hn::Add(q, q2);
-      } else {
-        const double more = static_cast<double>(a.values(down));
-        Merge(before, more, p2, q2, p, q);
-        before += more;
-      }
+      const double more = static_cast<double>(a.values(down));
+      AddSums<kBackward>(before, more, from, hn::LoadU(dd, first + row),
+                         hn::LoadU(dd, second + row), p, q);
+      before += more;
     }
-    hn::StoreU(p, dd, first);
+    hn::StoreU(hn::Add(p, from), dd, first);
     hn::StoreU(q, dd, second);
   });
 }
@@ -325,15 +315,13 @@ HWY_INLINE void FirstPass(const ChannelsTask<T>& a, std::int64_t i, std::int64_t
 template <class T>
 HWY_INLINE void SecondPass(const ChannelsTask<T>& a, std::int64_t i, std::int64_t j) {
   const Piece p(a, i, j);
-  if (a.dy) {
-    const bool add = a.out.accumulate_dx;
-    if (a.pieces.runs) {
-      add ? WriteGradient<true, true>(a, p) : WriteGradient<true, false>(a, p);
-    } else {
-      add ? WriteGradient<false, true>(a, p) : WriteGradient<false, false>(a, p);
-    }
+  const bool add = a.out.accumulate_dx;
+  if (!a.dy) {
+    a.pieces.runs ? WriteResult<false, true, false>(a, p) : WriteResult<false, false, false>(a, p);
+  } else if (a.pieces.runs) {
+    add ? WriteResult<true, true, true>(a, p) : WriteResult<true, true, false>(a, p);
   } else {
-    a.pieces.runs ? WriteOutput<true>(a, p) : WriteOutput<false>(a, p);
+    add ? WriteResult<true, false, true>(a, p) : WriteResult<true, false, false>(a, p);
   }
   FlushStores(a.past);
 }

@@ -29,10 +29,10 @@ void SecondF64(const ChannelsTask<double>& a, std::int64_t i, std::int64_t j) {
   SecondPass(a, i, j);
 }
 void CombineF32(const ChannelsTask<float>& a, std::int64_t j0, std::int64_t n) {
-  CombineRows(a, j0, n);
+  a.dy ? CombineRows<true>(a, j0, n) : CombineRows<false>(a, j0, n);
 }
 void CombineF64(const ChannelsTask<double>& a, std::int64_t j0, std::int64_t n) {
-  CombineRows(a, j0, n);
+  a.dy ? CombineRows<true>(a, j0, n) : CombineRows<false>(a, j0, n);
 }
 void PanelsF32(const ChannelsTask<float>& a, std::int64_t next, std::int64_t last, float* kept) {
   StepPanels(a, next, last, kept);
@@ -100,7 +100,7 @@ Pieces cut(const ChannelsShape& s) {
 }
 
 // Columns whose sums are added up together.
-constexpr std::int64_t kSummed = 64;
+constexpr std::int64_t kColumnsTogether = 64;
 
 // mean, var and rstd of a channel from those of its columns.
 template <class T>
@@ -168,7 +168,7 @@ void fill_lines(const ChannelsTask<T>& a, std::int64_t c0, std::int64_t c1) {
 // f(begin, end) over the channels c0..c0+n-1; each costs as much as some 64 elements, and its sums.
 template <class T, class F>
 void for_channels(const ChannelsTask<T>& a, std::int64_t c0, std::int64_t n, const F& f) {
-  const std::int64_t few = std::max<std::int64_t>(1, kSummed / a.pieces.columns);
+  const std::int64_t few = std::max<std::int64_t>(1, kColumnsTogether / a.pieces.columns);
   const std::int64_t cost = 64 + 2 * a.pieces.down * a.pieces.columns;
   parallel_for(n, divide_up(8192, cost * few) * few,
                [&](std::int64_t begin, std::int64_t end) { f(c0 + begin, c0 + end); });
@@ -196,8 +196,8 @@ void run_group(const ChannelsTask<T>& a, std::int64_t j0, std::int64_t across) {
       for (std::int64_t i = begin; i < end; ++i) first_pass(a, i / across, j0 + i % across);
     });
     for_channels(a, c0, n, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t j = begin * p.columns; j < end * p.columns; j += kSummed) {
-        combine_rows(a, j, std::min(kSummed, end * p.columns - j));
+      for (std::int64_t j = begin * p.columns; j < end * p.columns; j += kColumnsTogether) {
+        combine_rows(a, j, std::min(kColumnsTogether, end * p.columns - j));
       }
       finish_channels(a, begin, end);
     });
@@ -208,28 +208,11 @@ void run_group(const ChannelsTask<T>& a, std::int64_t j0, std::int64_t across) {
   });
 }
 
-// Where panels pay, the number of whole ones in the array; the pieces of `a` have their width then.
+// The first `panels` pieces of a row of them, each with all its rows. See Note [Panels]. No sum
+// goes beyond a chunk, so that there may be one a thread.
 template <class T>
-std::int64_t cut_panels(ChannelsTask<T>& a) {
-  Pieces& p = a.pieces;
-  const ChannelsShape& s = a.shape;
-  const bool summed = a.first && !a.given, matrix = s.space == 1;
-  if (!a.past || !summed || !(matrix || p.runs)) return 0;
-  const bool backward = a.dy != nullptr;
-  const std::int64_t width = matrix ? panel_width<T>(backward) : divide_up(kPanelRun, s.space);
-  const std::int64_t panels = s.channels / width;
-  // With fewer, some threads would wait for the last.
-  if (panels < 2 * num_threads() || s.count() * width * a.element_bytes() > kMostInPanel) return 0;
-  p.width = width;
-  p.across = divide_up(s.channels, width);
-  return panels;
-}
-
-// The first `panels` pieces of a row of them, each with all its rows. See Note [Panels].
-template <class T>
-void run_panels(const ChannelsTask<T>& a, std::int64_t panels) {
+void run_panels(const ChannelsTask<T>& a, std::int64_t panels, int threads) {
   const Pieces& p = a.pieces;
-  const std::int64_t threads = num_threads();  // the bits do not depend on it
   const std::int64_t kept = p.runs ? 0 : a.shape.samples * p.width * (a.dy ? 2 : 1);
   const Ref<Storage> memory =
       Storage::allocate(threads * kept * static_cast<std::int64_t>(sizeof(T)));
@@ -243,7 +226,7 @@ void run_panels(const ChannelsTask<T>& a, std::int64_t panels) {
       if (p.runs) combine_rows(a, c0, p.width);
       finish_channels(a, c0, c1);
     }
-    step_panels(a, kNoPanel, last, mine);
+    if (last != kNoPanel) step_panels(a, kNoPanel, last, mine);
   });
 }
 
@@ -272,9 +255,14 @@ void run_all(ChannelsTask<T> a) {
   };
   a.past = a.result() && !a.out.accumulate_dx && past(a.stride()) &&
            past(p.runs ? s.space : p.width * s.space);
-  if (const std::int64_t panels = cut_panels(a); panels > 0) {
-    run_panels(a, panels);
-    if (panels < p.across) run_group(a, panels, 1);  // the channels that are left
+  const int threads = num_threads();
+  const Panels panels = panels_of<T>(s, a.dy != nullptr, threads);
+  if (a.past && a.first && !a.given && panels.count > 0) {
+    // Their width, as that of the pieces above, is whole lines of memory.
+    a.pieces.width = panels.width;
+    a.pieces.across = divide_up(s.channels, panels.width);
+    run_panels(a, panels.count, threads);
+    if (panels.count < p.across) run_group(a, panels.count, 1);  // the channels that are left
     return;
   }
   const std::int64_t piece_bytes = s.count() * p.width * a.element_bytes();

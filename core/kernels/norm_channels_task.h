@@ -28,21 +28,41 @@ constexpr std::int64_t kNearBytes = std::int64_t{8} << 20;  // of x and dy in th
 
 // Note [Panels]. A large array would come from memory twice that way. So a thread takes a panel of
 // it, some channels of all samples, and reads it once; what the second reading needs is in the
-// caches then. While a panel is read, vector by vector, the result of the panel before is written
-// past the cache (Note [Past the cache]): memory reads and writes at the same time. A column is
-// summed in the order of its pieces as above, so that the bits are the same.
+// caches then. A step reads a panel and, vector by vector between, writes the result of the one
+// before past the cache (Note [Past the cache]): memory reads and writes at the same time. A column
+// is summed in the order of its pieces as above, so that the bits are the same.
 //
 // A panel of runs is read again where it lies. Of a matrix, whose rows lie apart, a thread keeps
 // the panel in memory of its own, row beside row: no distance between rows drives it from the
-// caches, and the panel that is read takes the place of the one that is written.
-constexpr std::int64_t kPanelBytes = 512;  // of a row of a matrix, in x and dy
+// caches, and the panel that is read takes the place of the one that is written. The sums of its
+// pieces are added up at once; of first and second it writes the first row alone. Arrays of short
+// runs have no panels.
+struct Panels {
+  std::int64_t width = 0;  // channels
+  std::int64_t count = 0;  // of whole panels; 0 where they do not pay
+};
+// Of a row, in x and dy. Less wastes what memory sends, more takes more registers than there are.
+constexpr std::int64_t kPanelBytes = 512;
+constexpr std::int64_t kPanelRun = 512;  // elements of a sample, at least: whole runs
+// Of x and dy, for each thread: what the last cache of two cores keeps beside all else.
+constexpr std::int64_t kMostInPanel = std::int64_t{8} << 20;
+constexpr std::int64_t kNoPanel = -1;
+
 template <class T>
-constexpr std::int64_t panel_width(bool backward) {
+constexpr std::int64_t panel_width(bool backward) {  // of a matrix
   return kPanelBytes / static_cast<std::int64_t>(sizeof(T)) / (backward ? 2 : 1);
 }
-constexpr std::int64_t kPanelRun = 512;                       // elements of a sample, at least
-constexpr std::int64_t kMostInPanel = std::int64_t{8} << 20;  // bytes; the caches keep no more
-constexpr std::int64_t kNoPanel = -1;
+template <class T>
+[[nodiscard]] Panels panels_of(const ChannelsShape& s, bool backward, int threads) {
+  if (s.space > 1 && s.space < kShortRun) return {};
+  const std::int64_t width =
+      s.space == 1 ? panel_width<T>(backward) : (kPanelRun + s.space - 1) / s.space;
+  const std::int64_t element = static_cast<std::int64_t>(sizeof(T)) * (backward ? 2 : 1);
+  const Panels panels{width, s.channels / width};
+  // With fewer than two a thread, some threads would wait for the last.
+  const bool pay = panels.count >= 2 * threads && s.count() * width * element <= kMostInPanel;
+  return pay ? panels : Panels{};
+}
 
 struct Pieces {
   bool runs = false;

@@ -48,15 +48,15 @@ class MatrixStep {
     for (std::int64_t r0 = 0; r0 < a_.shape.samples; r0 += kRows) {
       const std::int64_t r1 = HWY_MIN(r0 + kRows, a_.shape.samples);
       std::fill_n(sums_, kWidth, T{0});
-      std::fill_n(others_, kWidth, T{0});
+      std::fill_n(products_, kWidth, T{0});
       for (std::int64_t r = r0; r < r1; r += kTogether) {
         const std::int64_t some = HWY_MIN(kTogether, r1 - r);
-        for (std::int64_t j = 0; j < kWidth; j += kVectors * Lanes()) Rows(r0, r, some, j);
+        for (std::int64_t j = 0; j < kWidth; j += kVectors * Lanes()) StepRows(r0, r, some, j);
       }
       if constexpr (kRead) AddPiece(r0, r1);
     }
     if constexpr (kRead) {
-      std::copy_n(first_, kWidth, a_.first + column_);
+      for (std::int64_t j = 0; j < kWidth; ++j) a_.first[column_ + j] = first_[j] + from_[j];
       std::copy_n(second_, kWidth, a_.second + column_);
     }
     FlushStores(true);
@@ -66,14 +66,15 @@ class MatrixStep {
   using D = hn::ScalableTag<T>;
   using V = hn::Vec<D>;
   static constexpr std::int64_t kWidth = panel_width<T>(kBackward);
-  // Vectors of a row with their sums in registers: of 16 a half, of AVX-512's 32 as well.
+  // Vectors of a row whose two sums and, forward, first row are in registers: 12 of 16, or 24 of
+  // AVX-512's 32.
   static constexpr int kVectors = HWY_MIN(static_cast<int>(kWidth / hn::MaxLanes(D())),
                                           hn::MaxLanes(D()) * sizeof(T) == 64 ? 8 : 4);
   static constexpr std::int64_t kAhead = 16;  // rows
   static std::int64_t Lanes() { return static_cast<std::int64_t>(hn::Lanes(D())); }
 
   // Rows r..r+some-1 of the vectors from column j on, of the piece that begins at row r0.
-  HWY_INLINE void Rows(std::int64_t r0, std::int64_t r, std::int64_t some, std::int64_t j) {
+  HWY_INLINE void StepRows(std::int64_t r0, std::int64_t r, std::int64_t some, std::int64_t j) {
     const D d;
     const std::int64_t lanes = Lanes();
     V s[kVectors], q[kVectors], from[kVectors];
@@ -110,7 +111,7 @@ class MatrixStep {
       HWY_UNROLL(8)
       for (int v = 0; v < kVectors; ++v) {
         T* const p = sums_ + j + v * lanes;
-        T* const p2 = others_ + j + v * lanes;
+        T* const p2 = products_ + j + v * lanes;
         hn::Store(hn::Add(hn::Load(d, p), s[v]), d, p);
         hn::Store(hn::Add(hn::Load(d, p2), q[v]), d, p2);
       }
@@ -121,34 +122,23 @@ class MatrixStep {
     const D d;
     const auto line = [&](int i) HWY_ATTR { return hn::Load(d, line_[i] + j + k); };
     const V x = hn::Load(d, kept + k);
-    if constexpr (kBackward) {
-      return Gradient(x, hn::Load(d, kept + kWidth + k), line(0), line(1), line(2), line(3),
-                      line(4));
-    } else {
-      return Output(x, line(0), line(1), line(2), line(3));
-    }
+    return ResultOf<kBackward>(x, kBackward ? hn::Load(d, kept + kWidth + k) : x, line);
   }
 
-  // The sums of rows r0..r1-1 to those of the rows before; as CombineRows() does.
+  // Adds the sums of rows r0..r1-1 to those of the rows before; as CombineRows() does.
   HWY_INLINE void AddPiece(std::int64_t r0, std::int64_t r1) {
     ForWide(kWidth, [&](std::int64_t j, auto dd) HWY_ATTR {
       hn::Vec<decltype(dd)> p2, q2;
       if constexpr (kBackward) {
         p2 = LoadWide(dd, sums_ + j);
-        q2 = LoadWide(dd, others_ + j);
+        q2 = LoadWide(dd, products_ + j);
       } else {
-        FinishColumns(dd, x_ + r0 * stride_ + j, sums_ + j, others_ + j, r1 - r0, p2, q2);
+        FinishColumns(dd, x_ + r0 * stride_ + j, sums_ + j, products_ + j, r1 - r0, p2, q2);
+        if (r0 == 0) hn::StoreU(p2, dd, from_ + j);
       }
       auto p = hn::LoadU(dd, first_ + j), q = hn::LoadU(dd, second_ + j);
-      if (r0 == 0) {
-        p = p2;
-        q = q2;
-      } else if constexpr (kBackward) {
-        p = hn::Add(p, p2);
-        q = hn::Add(q, q2);
-      } else {
-        Merge(static_cast<double>(r0), static_cast<double>(r1 - r0), p2, q2, p, q);
-      }
+      AddSums<kBackward>(static_cast<double>(r0), static_cast<double>(r1 - r0),
+                         hn::LoadU(dd, from_ + j), p2, q2, p, q);
       hn::StoreU(p, dd, first_ + j);
       hn::StoreU(q, dd, second_ + j);
     });
@@ -163,8 +153,9 @@ class MatrixStep {
   // Of the panel alone, beside each other: in the arrays of all columns they may lie a power of two
   // apart, where the first-level cache has few places for them.
   HWY_ALIGN T line_[ChannelsTask<T>::kLines][kWidth] = {};
-  HWY_ALIGN T mean_[kWidth] = {}, rstd_[kWidth] = {}, sums_[kWidth], others_[kWidth];
-  HWY_ALIGN double first_[kWidth] = {}, second_[kWidth] = {};
+  HWY_ALIGN T mean_[kWidth] = {}, rstd_[kWidth] = {};
+  HWY_ALIGN T sums_[kWidth], products_[kWidth];  // of a piece; forward the latter are squares
+  HWY_ALIGN double from_[kWidth] = {}, first_[kWidth] = {}, second_[kWidth] = {};
 };
 
 // What there is to do beside the reading of a run in channel c: to ask for the run below, and to
@@ -187,13 +178,9 @@ class BesideRun {
     const auto line = [&](int i) HWY_ATTR { return hn::Set(d, line_[i]); };
     const auto x = hn::LoadU(d, x_ + j);
     hwy::Prefetch(x_below_ + j);
-    if constexpr (kBackward) {
-      hwy::Prefetch(dy_below_ + j);
-      const auto dy = hn::LoadU(d, dy_ + j);
-      hn::Stream(Gradient(x, dy, line(0), line(1), line(2), line(3), line(4)), d, result_ + j);
-    } else {
-      hn::Stream(Output(x, line(0), line(1), line(2), line(3)), d, result_ + j);
-    }
+    if constexpr (kBackward) hwy::Prefetch(dy_below_ + j);
+    const auto dy = kBackward ? hn::LoadU(d, dy_ + j) : x;
+    hn::Stream(ResultOf<kBackward>(x, dy, line), d, result_ + j);
   }
 
  private:
@@ -205,10 +192,12 @@ class BesideRun {
   T line_[ChannelsTask<T>::kLines];
 };
 
-// A step on runs. Afterwards first and second have a row for each piece.
+// A step on runs, whose prefetches the compiler may gather: they come a whole run ahead. Afterwards
+// first and second have a row for each piece.
 template <bool kBackward, class T>
 HWY_NOINLINE void StepRuns(const ChannelsTask<T>& a, std::int64_t next, std::int64_t last) {
   const hn::ScalableTag<T> d;
+  static_assert(hn::MaxLanes(decltype(d)()) * sizeof(T) <= 64, "a run is whole vectors");
   const std::int64_t space = a.shape.space;
   const std::int64_t between = (last - next) * a.pieces.width;  // channels
   for (std::int64_t i = 0; i < a.pieces.down; ++i) {

@@ -12,10 +12,12 @@ void pretend_last_cache_bytes(std::int64_t bytes);
 
 // Note [Past the cache]. A store to a line that no cache holds reads the line first: a third of
 // what an op moves. Where its operands and results are more than the last cache keeps until someone
-// reads them, the results go past it, and nothing is read. The line is drawn at three quarters of
-// the cache; for a matrix at a third: what reads it next is a product as a rule, which takes so
-// much longer than its reading that memory is as good as the cache. (What reads an image next may
-// be as short as a norm.) The bits are the same.
+// reads them, the results go past it, and nothing is read. That begins at three quarters of the
+// cache; for the norms and the softmax of a matrix, and their gradients, at a third: what reads it
+// next is a product as a rule, which takes so much longer than its reading that memory is as good
+// as the cache. (A chain of linear layer, BatchNorm and ReLU of 2048 x 768 takes the same; without
+// the linear layer it takes 15 % longer. What reads an image next may be as short as that.) The
+// bits are the same.
 enum class NextReader { any, product };
 
 // True iff an op that moves `bytes` should write its result past the cache, and can: the result

@@ -220,7 +220,7 @@ void forward(F f, SoftmaxForm form, const T* x, std::int64_t rows, std::int64_t 
   // The exponentials of a row, or of several, wait in a block for their sum.
   const bool past = cols <= HWY_NAMESPACE::kExpBlock &&
                     past_cache(y, cols, 2 * rows * cols * static_cast<std::int64_t>(sizeof(T)),
-                               NextReader::product);
+                               form == SoftmaxForm::plain ? NextReader::product : NextReader::any);
   parallel_for(rows, row_grain(cols), [&](std::int64_t b, std::int64_t e) {
     f(form, x + b * cols, e - b, cols, y + b * cols, past);
   });

@@ -70,7 +70,8 @@ HWY_INLINE void PrefetchRun(const T* p, std::int64_t n) {
   for (std::int64_t i = 0; i < n; i += kLine) hwy::Prefetch(p + i);
 }
 
-// Asks for a line, and here: compilers gather such requests, and a burst of them is answered later.
+// Asks for a line, and keeps the request at this place among the loads and stores: compilers gather
+// requests, and a burst of them is answered later.
 template <class T>
 HWY_INLINE void PrefetchHere(const T* p) {
   hwy::Prefetch(p);

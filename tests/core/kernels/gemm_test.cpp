@@ -107,23 +107,26 @@ TEST_CASE("gemm_batched repeats a matrix with stride 0 and follows offsets") {
 }
 
 TEST_CASE("gemm's epilogue adds the bias, keeps the sum and applies the activation") {
-  const std::int64_t m = 300, n = 170, k = 40;
-  const auto a = integers<float>(m * k, 6), b = integers<float>(k * n, 7);
-  const auto bias = integers<float>(n, 8);
-  std::vector<float> product(static_cast<std::size_t>(m * n)), pre = product, y = product;
-  const Product p{.m = m, .n = n, .k = k};
-  kernels::gemm(p, 1.0f, a.data(), b.data(), 0.0f, product.data());
-  kernels::Epilogue<float> e;
-  e.bias = bias.data();
-  e.pre = pre.data();
-  e.activation = kernels::Activation::relu;
-  kernels::gemm(p, 1.0f, a.data(), b.data(), 0.0f, y.data(), e);
-  bool same = true;
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    const float z = product[i] + bias[i % static_cast<std::size_t>(n)];
-    same = same && pre[i] == z && y[i] == std::max(z, 0.0f);
+  // The second without an epilogue is summed in halves of k.
+  for (const Product& p : {Product{.m = 300, .n = 170, .k = 40},
+                           Product{.m = 300, .n = 100, .k = 256, .transpose_a = true}}) {
+    INFO(p.m << " x " << p.n << " x " << p.k);
+    const auto a = integers<float>(p.m * p.k, 6), b = integers<float>(p.k * p.n, 7);
+    const auto bias = integers<float>(p.n, 8);
+    std::vector<float> product(static_cast<std::size_t>(p.m * p.n)), pre = product, y = product;
+    kernels::gemm(p, 1.0f, a.data(), b.data(), 0.0f, product.data());
+    kernels::Epilogue<float> e;
+    e.bias = bias.data();
+    e.pre = pre.data();
+    e.activation = kernels::Activation::relu;
+    kernels::gemm(p, 1.0f, a.data(), b.data(), 0.0f, y.data(), e);
+    bool same = true;
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const float z = product[i] + bias[i % static_cast<std::size_t>(p.n)];
+      same = same && pre[i] == z && y[i] == std::max(z, 0.0f);
+    }
+    CHECK(same);
   }
-  CHECK(same);
 }
 
 TEST_CASE("gemm and sum_rows give the same bits at any number of threads", "[threads]") {

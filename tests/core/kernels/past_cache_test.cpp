@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/autograd.h"
+#include "core/kernels/norm_channels_task.h"
 #include "core/ops/activations.h"
 #include "core/ops/norm_channels.h"
 #include "core/ops/norm_rows.h"
@@ -71,9 +72,10 @@ TEST_CASE("results written past the caches have the same bits", "[threads]") {
       {"gelu", [](auto& x, auto&) { return gelu(x); }, true},
   };
   // Whole lines, parts of lines, and rows longer than what waits in the first-level cache.
-  // BatchNorm takes the last ones of each in panels, and some channels are left over.
+  // BatchNorm takes the larger ones in panels; of the last of each some channels are left over.
   const Shape matrices[] = {{40, 256}, {40, 6}, {7, 4112}, {130, 1040}, {75, 2128}};
-  const Shape images[] = {{5, 4, 4, 8}, {3, 6, 5, 5}, {3, 2, 48, 48}, {5, 38, 8, 24}};
+  const Shape images[] = {
+      {5, 4, 4, 8}, {3, 6, 5, 5}, {3, 2, 48, 48}, {5, 38, 8, 24}, {4, 240, 8, 10}};
   const std::int64_t everything = 1;
   for (const Row& row : rows) {
     std::vector<Shape> shapes(std::begin(matrices), std::end(matrices));
@@ -103,6 +105,20 @@ TEST_CASE("a result goes past the caches where it is large and begins at whole l
   CHECK_FALSE(kernels::past_cache(y + 4, 16, 3073));
   // What the ops above allocate does.
   CHECK(kernels::past_cache(Tensor::empty({40, 256}).data<float>(), 256, 3073));
+}
+
+TEST_CASE("large arrays have panels") {
+  const auto count = [](std::int64_t samples, std::int64_t channels, std::int64_t space,
+                        bool backward, int threads) {
+    return kernels::panels_of<float>({samples, channels, space}, backward, threads).count;
+  };
+  CHECK(count(75, 2128, 1, false, 2) == 16);  // 128 columns
+  CHECK(count(75, 2128, 1, true, 2) == 33);
+  CHECK(count(5, 38, 192, false, 2) == 12);  // three runs
+  CHECK(count(75, 511, 1, false, 2) == 0);   // fewer than two for a thread
+  CHECK(count(75, 511, 1, false, 1) == 3);
+  CHECK(count(20000, 2128, 1, false, 2) == 0);  // more than is kept
+  CHECK(count(75, 2128, 2, false, 2) == 0);     // short runs
 }
 
 TEST_CASE("a machine has a cache") { CHECK(kernels::last_cache_bytes() > 0); }
