@@ -5,6 +5,7 @@
 
 #include "core/config/config.h"
 #include "core/ops/activations.h"
+#include "core/ops/arithmetic.h"
 #include "core/ops/math.h"
 #include "layers/layer.h"
 
