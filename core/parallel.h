@@ -2,7 +2,8 @@
 //
 // Note [Fixed chunks]. Work is cut by the size of the problem, never by the number of threads: a
 // loop over n items runs as ceil(n / grain) chunks, and whatever a chunk sums is combined in the
-// order of the chunks. (Where no sum goes beyond a chunk, the cut may be any.) So the same program gives the same bits with 1, 2 or 8 threads.
+// order of the chunks. (Where no sum goes beyond a chunk, the cut may be any.) So the same program
+// gives the same bits with 1, 2 or 8 threads.
 #pragma once
 
 #include <algorithm>

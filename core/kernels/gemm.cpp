@@ -259,9 +259,9 @@ struct Tiles {
     tiling = choose_tiles(p, batch);
     const std::int64_t size = p.m * p.n;
     const bool plain = !epilogue.bias && !epilogue.pre && !epilogue.activation;
-    const bool halved = batch == 1 && plain && p.transpose_a && !p.transpose_b && p.k >= 2 * kLeastHalf &&
-                        size * static_cast<std::int64_t>(sizeof(T)) <= kLargestHalf &&
-                        size * p.k > kSerialProducts;
+    const bool halved =
+        batch == 1 && plain && p.transpose_a && !p.transpose_b && p.k >= 2 * kLeastHalf &&
+        size * static_cast<std::int64_t>(sizeof(T)) <= kLargestHalf && size * p.k > kSerialProducts;
     if (halved) tiling.cols = std::min(kHalfCols, round_up(p.n, kTileCols));
     each = divide_up(p.m, tiling.rows) * divide_up(p.n, tiling.cols);
     all = batch * each;
