@@ -29,9 +29,8 @@ Result run_peer(const std::vector<std::string>& arguments) {
     return run_one(arguments);
   } catch (const Error& e) {
     throw Error::format(
-        "{}\nThe peer was: {}\n--against-torch takes the Python to use and a script, whose last "
-        "line "
-        "is a result as `norma bench WORKLOAD --json` prints it.",
+        "{}\nThe peer was: {}\n--against-torch takes the Python to use and a script; the last line "
+        "of that is a result as `norma bench WORKLOAD --json` prints it.",
         e.what(), fmt::join(arguments, " "));
   }
 }
