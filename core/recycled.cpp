@@ -74,6 +74,8 @@ void* take_small(std::size_t bytes) {
   if (!b) [[unlikely]]
     return refill(c);
   t_lists[c] = b->next;
+  // The block after this one was last used a step ago: asked for now, it is here when it is taken.
+  __builtin_prefetch(b->next, 1);
   return b;
 }
 

@@ -174,9 +174,13 @@ Tiling choose_tiles(const Product& p, std::int64_t batch) {
   t.cols = part(p.n, divide_up(wanted, divide_up(p.m, t.rows)), kTileCols);
   const std::int64_t across = divide_up(p.n, t.cols);
   if (2 * across * divide_up(p.m, t.rows) <= wanted) {
-    // Too few columns: shorter tiles, though not so short that packing B for each of them shows.
+    // Too few columns: shorter tiles, though not so short that packing B for each of them shows;
+    // again an even number, of one size where the rows allow it.
     const std::int64_t least = p.transpose_b ? 96 : 32;
-    t.rows = std::min(t.rows, std::max(least, part(p.m, divide_up(wanted, across), 8)));
+    std::int64_t below =
+        std::max<std::int64_t>(1, std::min(divide_up(wanted, across), p.m / least));
+    if (below > 1) below -= below % 2;
+    t.rows = std::min(t.rows, part(p.m, below, 8));
   }
   return t;
 }
@@ -275,7 +279,8 @@ struct Tiles {
 
   void run(std::int64_t chunk) const {
     const std::int64_t a_half = divide_up(all, grain);
-    const std::int64_t begin = chunk % a_half * grain, end = std::min(all, begin + grain);
+    const std::int64_t part = chunk < a_half ? chunk : 2 * a_half - 1 - chunk;
+    const std::int64_t begin = part * grain, end = std::min(all, begin + grain);
     for (std::int64_t i = begin; i < end; ++i) {
       if (halves) {
         run_half(i, static_cast<int>(chunk / a_half));
@@ -336,7 +341,8 @@ struct Sums {
   [[nodiscard]] std::int64_t first_chunks() const { return divide_up(chunks(), 2); }
 
   void run(std::int64_t chunk) const {
-    const std::int64_t a_half = divide_up(call.cols, grain), part = chunk % a_half;
+    const std::int64_t a_half = divide_up(call.cols, grain);
+    const std::int64_t part = chunk < a_half ? chunk : 2 * a_half - 1 - chunk;
     const std::int64_t begin = part * grain, end = std::min(call.cols, begin + grain);
     if (!halves) return add(0, call.rows, begin, end, call.accumulate, call.y);
     const std::int64_t middle = round_up(call.rows / 2, kSumRows);
