@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/kernels/attention_task.h"
+#include "core/kernels/scratch.h"
 #include "core/parallel.h"
-#include "core/storage.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/kernels/attention.cpp"
@@ -268,8 +268,7 @@ void run(const AttentionTask<T>& a) {
   const AttentionShape& s = a.shape;
   const std::int64_t units = s.batch * s.kv_heads;
   if (units == 0) return;
-  const std::int64_t bytes =
-      AttentionScratch<T>(a, nullptr).size * static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t size = AttentionScratch<T>(a, nullptr).size;
   // A gradient of the bias sums over the batch: then a head belongs to one thread, sample by
   // sample.
   const bool by_head = a.out.dbias != nullptr;
@@ -277,8 +276,7 @@ void run(const AttentionTask<T>& a) {
   const std::int64_t work = std::max<std::int64_t>(
       1, units / items * a.group() * s.queries * s.keys * std::max<std::int64_t>(1, s.width));
   parallel_for(items, std::max<std::int64_t>(1, 65536 / work), [&](std::int64_t b, std::int64_t e) {
-    const Ref<Storage> block = Storage::allocate(bytes);
-    T* memory = reinterpret_cast<T*>(block->data());
+    T* memory = scratch<T>(Scratch::attention, size);
     for (std::int64_t i = b; i < e; ++i) {
       if (!by_head) {
         unit(a, i / s.kv_heads, i % s.kv_heads, memory);

@@ -144,13 +144,13 @@ HWY_EXPORT(gradient_f64);
 namespace {
 
 // Rows of a chunk: about 16384 elements, some 20 us.
-std::int64_t row_grain(std::int64_t cols) {
-  return std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, cols));
+std::int64_t row_grain(const CrossEntropyShape& s) {
+  return even_grain(s.rows, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, s.cols)));
 }
 
 template <class T, class F>
 double forward(F f, const CrossEntropyShape& s, const T* x, const std::int64_t* targets, T* stats) {
-  return parallel_sum<double>(s.rows, row_grain(s.cols), [&](std::int64_t b, std::int64_t e) {
+  return parallel_sum<double>(s.rows, row_grain(s), [&](std::int64_t b, std::int64_t e) {
     return f(s, x + b * s.cols, targets + b, e - b, stats + 2 * b);
   });
 }
@@ -158,7 +158,7 @@ double forward(F f, const CrossEntropyShape& s, const T* x, const std::int64_t* 
 template <class T, class F>
 void backward(F f, const CrossEntropyShape& s, const T* x, const std::int64_t* targets,
               const T* stats, double scale, bool accumulate, T* dx) {
-  parallel_for(s.rows, row_grain(s.cols), [&](std::int64_t b, std::int64_t e) {
+  parallel_for(s.rows, row_grain(s), [&](std::int64_t b, std::int64_t e) {
     f(s, x + b * s.cols, targets + b, stats + 2 * b, e - b, scale, accumulate, dx + b * s.cols);
   });
 }

@@ -59,7 +59,9 @@ void run(const RowsBackward<double>& a, std::int64_t b, std::int64_t e, double* 
 // the type itself). See Note [Fixed chunks].
 std::int64_t grain(const RowsShape& s) {
   const std::int64_t small = std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, s.cols));
-  return std::min<std::int64_t>(256, std::max(small, s.rows / (s.cols > 4 * 4096 ? 8 : 16)));
+  const std::int64_t most =
+      std::min<std::int64_t>(256, std::max(small, s.rows / (s.cols > 4 * 4096 ? 8 : 16)));
+  return even_grain(s.rows, most);
 }
 
 // weight + gain_offset, or ones: `own` is used where the weight itself does not serve.

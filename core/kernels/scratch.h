@@ -6,7 +6,7 @@
 namespace norma::kernels {
 
 // Who uses the memory. A kernel that calls another one must not share a slot with it.
-enum class Scratch { panel, rows, columns, transformed, product, weights, count };
+enum class Scratch { panel, rows, columns, transformed, product, weights, attention, count };
 
 namespace detail {
 [[nodiscard]] void* scratch_bytes(Scratch slot, std::int64_t bytes);
