@@ -56,6 +56,9 @@ HWY_INLINE double loss_rows(const CrossEntropyShape& s, const T* x, const std::i
   return sum;
 }
 
+// Elements that are asked for ahead of their use: further than a core foresees by itself.
+constexpr std::int64_t kAhead = 1024;
+
 // for (i < n) dx[i] (+)= a * exp((x[i] - max) - log_sum) - b;
 template <bool kAccumulate, class T>
 HWY_INLINE void gradient_row(const T* x, std::int64_t n, T max, T log_sum, T a, T b, T* dx) {
@@ -69,6 +72,7 @@ HWY_INLINE void gradient_row(const T* x, std::int64_t n, T max, T log_sum, T a, 
   };
   std::int64_t i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    PrefetchRun(x + i + kAhead, 2 * lanes);
     auto g0 = gradient(hn::LoadU(d, x + i));
     auto g1 = gradient(hn::LoadU(d, x + i + lanes));
     if constexpr (kAccumulate) {
