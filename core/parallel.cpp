@@ -154,7 +154,7 @@ class Helpers {
   static constexpr int kShift = 32;
   static constexpr std::uint64_t kLeft = (std::uint64_t{1} << kShift) - 1;
   static constexpr int kLooks = 4000;  // 50 us
-  static constexpr int kPatience = 4;
+  static constexpr std::chrono::microseconds kPatience{20};
   using Clock = std::chrono::steady_clock;
 
   static int cores() {
@@ -179,7 +179,8 @@ class Helpers {
   Part& part(std::int64_t i) { return parts_[static_cast<std::size_t>(i)]; }
 
   // Takes chunks of the job until none is left, from part `own` first; how many it took. Before it
-  // takes those of another, it gives that one a quarter of the time that its own took.
+  // takes those of another, it gives that one a quarter of the time that its own took, at most
+  // kPatience.
   std::int64_t take_chunks(std::uint64_t job, std::int64_t own) {
     const Part& mine = part(own);
     const Body body = mine.body.load(std::memory_order_relaxed);
@@ -196,7 +197,9 @@ class Helpers {
       const auto is_left = [&] { return left >> kShift == job && (left & kLeft) > 0; };
       if (k > 0 && !waited && is_left()) {
         waited = true;
-        const Clock::time_point now = Clock::now(), until = now + (now - begin) / kPatience;
+        const Clock::time_point now = Clock::now();
+        const Clock::time_point until =
+            now + std::min<Clock::duration>((now - begin) / 4, kPatience);
         while (is_left() && Clock::now() < until) {
           pause();
           left = word.load(std::memory_order_acquire);

@@ -340,7 +340,7 @@ void Forward(const Image& in, const Image& out, const Tiles& tiles, const T* x, 
     for (std::int64_t o = 0; o < out.padded; o += kGroup, u += in.channels * kGroup) {
       p.n = std::min(kGroup, out.padded - o);
       tile_product(p, T(1), v + point * count * in.padded, u, T(0), nullptr,
-                   m + point * count * out.padded + o, panel);
+                   m + point * count * out.padded + o, true, panel);
     }
   }
   const std::int64_t width = 2 * tiles.across;
@@ -386,7 +386,7 @@ void Gradient(const Image& in, const Image& out, const Tiles& tiles, const T* x,
                   .ldc = in.padded};
   for (int point = 0; point < kPoints; ++point) {
     tile_product(p, T(1), z + point * count * out.padded, v + point * count * in.padded,
-                 T(add ? 1 : 0), nullptr, sums + point * out.channels * in.padded, panel);
+                 T(add ? 1 : 0), nullptr, sums + point * out.channels * in.padded, true, panel);
   }
 }
 

@@ -71,22 +71,23 @@ void SumBlock(const T* x, std::int64_t rows, std::int64_t n, std::int64_t stride
 }
 
 template <class T>
-void Tile(const Product& p, T alpha, const T* a, const T* b, T beta, const T* bias, T* c) {
+void Tile(const Product& p, T alpha, const T* a, const T* b, T beta, const T* bias, T* c,
+          bool alone) {
   T* panel = scratch<T>(Scratch::panel, kPanelDepth * kPanelCols<T>);
   // Worth its time where each row of A is in a page of its own, and the tile many panels wide.
   const bool copies = p.transpose_a && p.m <= kPanelDepth && p.n > 8 * kPanelCols<T> &&
                       p.lda * static_cast<std::int64_t>(sizeof(T)) >= 4096;
   T* copy = copies ? scratch<T>(Scratch::rows, kPanelDepth * copied_pitch<T>(p.m)) : nullptr;
-  tile_product(p, alpha, a, b, beta, bias, c, panel, copy);
+  tile_product(p, alpha, a, b, beta, bias, c, alone, panel, copy);
 }
 
 void TileF32(const Product& p, float alpha, const float* a, const float* b, float beta,
-             const float* bias, float* c) {
-  Tile(p, alpha, a, b, beta, bias, c);
+             const float* bias, float* c, bool alone) {
+  Tile(p, alpha, a, b, beta, bias, c, alone);
 }
 void TileF64(const Product& p, double alpha, const double* a, const double* b, double beta,
-             const double* bias, double* c) {
-  Tile(p, alpha, a, b, beta, bias, c);
+             const double* bias, double* c, bool alone) {
+  Tile(p, alpha, a, b, beta, bias, c, alone);
 }
 void AddRowF32(const float* x, std::int64_t n, float* y) { AddRow(x, n, y); }
 void AddRowF64(const double* x, std::int64_t n, double* y) { AddRow(x, n, y); }
@@ -138,12 +139,12 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b;
 std::int64_t round_up(std::int64_t a, std::int64_t b) { return divide_up(a, b) * b; }
 
 void tile_product(const Product& p, float alpha, const float* a, const float* b, float beta,
-                  const float* bias, float* c) {
-  HWY_DYNAMIC_DISPATCH(TileF32)(p, alpha, a, b, beta, bias, c);
+                  const float* bias, float* c, bool alone) {
+  HWY_DYNAMIC_DISPATCH(TileF32)(p, alpha, a, b, beta, bias, c, alone);
 }
 void tile_product(const Product& p, double alpha, const double* a, const double* b, double beta,
-                  const double* bias, double* c) {
-  HWY_DYNAMIC_DISPATCH(TileF64)(p, alpha, a, b, beta, bias, c);
+                  const double* bias, double* c, bool alone) {
+  HWY_DYNAMIC_DISPATCH(TileF64)(p, alpha, a, b, beta, bias, c, alone);
 }
 
 Product with_leading_dimensions(Product p) {
@@ -204,7 +205,7 @@ void run_tile(const Product& p, const Tiling& t, std::int64_t tile, T alpha, con
     blas_product(q, alpha, rows, columns, beta, out);
     for (std::int64_t i = 0; bias && i < q.m; ++i) add_row(bias, q.n, out + i * q.ldc);
   } else {
-    tile_product(q, alpha, rows, columns, beta, bias, out);
+    tile_product(q, alpha, rows, columns, beta, bias, out, false);
   }
   if (e.activation) activate_rows(*e.activation, out, q.ldc, to, p.ldc, q.m, q.n);
 }
@@ -462,7 +463,7 @@ namespace {
 template <class T>
 void run_serial(const Product& sizes, T alpha, const T* a, const T* b, T beta, T* c) {
   if (sizes.m == 0 || sizes.n == 0) return;
-  tile_product(with_leading_dimensions(sizes), alpha, a, b, beta, nullptr, c);
+  tile_product(with_leading_dimensions(sizes), alpha, a, b, beta, nullptr, c, true);
 }
 }  // namespace
 

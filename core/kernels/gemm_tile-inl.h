@@ -209,17 +209,17 @@ HWY_INLINE std::int64_t nth_block(std::int64_t k, std::int64_t blocks) {
 
 // All rows of a tile against one panel: block() over the rows, in their order or in that of the
 // note above.
-template <int kVectors, bool kTransposed, class T>
-HWY_INLINE void rows_by_panel(const NextPanel<T>& next, bool in_order, std::int64_t rows,
-                              const T* a, std::int64_t lda, const T* b, std::int64_t ldb,
-                              std::int64_t depth, T alpha, T beta, const T* bias, T* c,
-                              std::int64_t ldc, std::int64_t cols) {
+template <int kVectors, bool kTransposed, bool kInOrder, class T>
+HWY_INLINE void rows_by_panel(const NextPanel<T>& next, std::int64_t rows, const T* a,
+                              std::int64_t lda, const T* b, std::int64_t ldb, std::int64_t depth,
+                              T alpha, T beta, const T* bias, T* c, std::int64_t ldc,
+                              std::int64_t cols) {
   const std::int64_t step = kTransposed ? 1 : lda;
   const std::int64_t blocks = rows / kBlockRows;
   for (std::int64_t k = 0; k < blocks; ++k) {
-    const std::int64_t r = (in_order ? k : nth_block(k, blocks)) * kBlockRows;
+    const std::int64_t r = (kInOrder ? k : nth_block(k, blocks)) * kBlockRows;
     if (next.rows > 0) next.fetch(k, blocks);
-    if (!in_order && k + 1 < blocks && k + kBlocksAhead >= blocks) {
+    if (!kInOrder && k + 1 < blocks && k + kBlocksAhead >= blocks) {
       const std::int64_t following = nth_block(k + 1, blocks) * kBlockRows;
       ask_for_rows<3>(c + following * ldc, ldc, kBlockRows, cols);
       if (!kTransposed) ask_for_rows<3>(a + following * lda, lda, kBlockRows, depth);
@@ -254,10 +254,11 @@ constexpr std::int64_t copied_pitch(std::int64_t rows) {
 
 // c = beta c + alpha op(a) op(b) + bias on the calling thread; bias (n) may be null. `panel` holds
 // kPanelDepth * kPanelCols elements, 64-byte aligned. `copy`, which may be null, holds kPanelDepth
-// rows of copied_pitch(m): a transposed A goes there, since its columns lie apart.
+// rows of copied_pitch(m): a transposed A goes there, since its columns lie apart. `alone`: no
+// other thread works on what lies behind these rows; see Note [Order of blocks].
 template <class T>
 HWY_INLINE void tile_product(const Product& p, T alpha, const T* a, const T* b, T beta,
-                             const std::type_identity_t<T>* bias, T* c, T* panel,
+                             const std::type_identity_t<T>* bias, T* c, bool alone, T* panel,
                              T* copy = nullptr) {
   constexpr std::int64_t kCols = kPanelCols<T>;
   const std::int64_t parts = std::max<std::int64_t>(1, (p.k + kPanelDepth - 1) / kPanelDepth);
@@ -298,9 +299,14 @@ HWY_INLINE void tile_product(const Product& p, T alpha, const T* a, const T* b, 
         next = panel_at(k0 + depth, 0);
       }
       const auto run = [&]<int kVectors, bool kTransposed>() {
-        rows_by_panel<kVectors, kTransposed>(next, parts > 1, p.m, from, lda, rows, ldb, kc, alpha,
-                                             keep, bias && last ? bias + j : nullptr, c + j, p.ldc,
-                                             cols);
+        const T* const added = bias && last ? bias + j : nullptr;
+        if (parts > 1 || alone) {
+          rows_by_panel<kVectors, kTransposed, true>(next, p.m, from, lda, rows, ldb, kc, alpha,
+                                                     keep, added, c + j, p.ldc, cols);
+        } else {
+          rows_by_panel<kVectors, kTransposed, false>(next, p.m, from, lda, rows, ldb, kc, alpha,
+                                                      keep, added, c + j, p.ldc, cols);
+        }
       };
       if (cols > kCols / 2) {
         p.transpose_a ? run.template operator()<2, true>() : run.template operator()<2, false>();
