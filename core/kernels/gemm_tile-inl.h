@@ -120,12 +120,12 @@ HWY_INLINE void pack_panel(const T* b, std::int64_t ldb, bool transposed, std::i
 
 // One block: for i < kRows, j: c[i, j] = beta c[i, j] + alpha sum over k of a[i, k] b[k, j] +
 // bias[j], where bias may be null. a[i, k] lies at a[i * lda + k], or at a[k * lda + i] if
-// kTransposed; b has rows of `ldb`.
-template <int kRows, int kVectors, bool kTransposed, class T>
+// kTransposed; b has rows of `ldb`. With kAsks the rows at `next_a` come from memory meanwhile.
+template <int kRows, int kVectors, bool kTransposed, bool kAsks = false, class T>
 HWY_INLINE void block(const T* HWY_RESTRICT a, std::int64_t lda, const T* HWY_RESTRICT b,
                       std::int64_t ldb, std::int64_t depth, T alpha, T beta,
                       const T* HWY_RESTRICT bias, T* HWY_RESTRICT c, std::int64_t ldc,
-                      std::int64_t cols) {
+                      std::int64_t cols, [[maybe_unused]] const T* next_a = nullptr) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   constexpr std::int64_t kLanes = HWY_LANES(T);
@@ -133,13 +133,24 @@ HWY_INLINE void block(const T* HWY_RESTRICT a, std::int64_t lda, const T* HWY_RE
   for (int i = 0; i < kRows; ++i) {
     for (int v = 0; v < kVectors; ++v) acc[i][v] = hn::Zero(d);
   }
-  for (std::int64_t k = 0; k < depth; ++k) {
-    V row[kVectors];
-    for (int v = 0; v < kVectors; ++v) row[v] = hn::LoadU(d, b + k * ldb + v * kLanes);
-    for (int i = 0; i < kRows; ++i) {
-      const V x = hn::Set(d, kTransposed ? a[k * lda + i] : a[i * lda + k]);
-      for (int v = 0; v < kVectors; ++v) acc[i][v] = hn::MulAdd(x, row[v], acc[i][v]);
+  const auto add = [&](std::int64_t first, std::int64_t stop) HWY_ATTR {
+    for (std::int64_t k = first; k < stop; ++k) {
+      V row[kVectors];
+      for (int v = 0; v < kVectors; ++v) row[v] = hn::LoadU(d, b + k * ldb + v * kLanes);
+      for (int i = 0; i < kRows; ++i) {
+        const V x = hn::Set(d, kTransposed ? a[k * lda + i] : a[i * lda + k]);
+        for (int v = 0; v < kVectors; ++v) acc[i][v] = hn::MulAdd(x, row[v], acc[i][v]);
+      }
     }
+  };
+  if constexpr (kAsks) {
+    constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
+    for (std::int64_t k = 0; k < depth; k += kLine) {
+      for (int i = 0; i < kRows; ++i) __builtin_prefetch(next_a + i * lda + k);
+      add(k, HWY_MIN(depth, k + kLine));
+    }
+  } else {
+    add(0, depth);
   }
   const V scale = hn::Set(d, alpha), keep = hn::Set(d, beta);
   if (cols == kVectors * kLanes) {
@@ -196,8 +207,9 @@ struct NextPanel {
 // for what comes up to 16 steps later: here, 16 blocks of rows. At the end of a tile those are rows
 // of another thread, which may be at work on them: each line moves to this core's cache, and has to
 // come back. (Where the cores share no cache that was 10 % of a step of a deep network.) So the
-// last 16 blocks come from both ends in turn, which no core foresees, and ask for each other.
-// Products of several parts do without: there it shows less than the asking.
+// last 16 blocks come from both ends in turn, which no core foresees, and each asks for the next
+// one's memory, a line of every row of A at a time: all at once they would fill what keeps track of
+// them. Tiles of more than two panels do without: they take longer, and would ask for A with each.
 constexpr std::int64_t kBlocksAhead = 16;
 
 // Which of `blocks` blocks of rows is the k-th to be computed.
@@ -219,13 +231,17 @@ HWY_INLINE void rows_by_panel(const NextPanel<T>& next, std::int64_t rows, const
   for (std::int64_t k = 0; k < blocks; ++k) {
     const std::int64_t r = (kInOrder ? k : nth_block(k, blocks)) * kBlockRows;
     if (next.rows > 0) next.fetch(k, blocks);
+    const T* from = a + r * step;
+    T* to = c + r * ldc;
     if (!kInOrder && k + 1 < blocks && k + kBlocksAhead >= blocks) {
       const std::int64_t following = nth_block(k + 1, blocks) * kBlockRows;
       ask_for_rows<3>(c + following * ldc, ldc, kBlockRows, cols);
-      if (!kTransposed) ask_for_rows<3>(a + following * lda, lda, kBlockRows, depth);
+      block<kBlockRows, kVectors, kTransposed, !kTransposed>(
+          from, lda, b, ldb, depth, alpha, beta, bias, to, ldc, cols, a + following * step);
+    } else {
+      block<kBlockRows, kVectors, kTransposed>(from, lda, b, ldb, depth, alpha, beta, bias, to, ldc,
+                                               cols);
     }
-    block<kBlockRows, kVectors, kTransposed>(a + r * step, lda, b, ldb, depth, alpha, beta, bias,
-                                             c + r * ldc, ldc, cols);
   }
   std::int64_t i = blocks * kBlockRows;
   if (kBlockRows > 4 && i + 4 <= rows) {
@@ -300,7 +316,7 @@ HWY_INLINE void tile_product(const Product& p, T alpha, const T* a, const T* b, 
       }
       const auto run = [&]<int kVectors, bool kTransposed>() {
         const T* const added = bias && last ? bias + j : nullptr;
-        if (parts > 1 || alone) {
+        if (p.n > 2 * kCols || alone) {
           rows_by_panel<kVectors, kTransposed, true>(next, p.m, from, lda, rows, ldb, kc, alpha,
                                                      keep, added, c + j, p.ldc, cols);
         } else {
