@@ -27,8 +27,9 @@ void run_chunks(std::int64_t chunks, void (*body)(void* context, std::int64_t ch
                 void* context);
 }  // namespace detail
 
-// A grain of at most `grain` that cuts n into an even number of chunks, or into one: two threads
-// then share them equally, and meet in the middle as in the loops before and after.
+// A grain of at most `grain` that cuts n into an even number of chunks, or into one (some small n
+// allow neither): two threads then share them equally, and meet in the middle as in the loops
+// before and after.
 [[nodiscard]] constexpr std::int64_t even_grain(std::int64_t n, std::int64_t grain) {
   if (n <= grain || grain < 1) return grain;
   const std::int64_t pairs = (n + 2 * grain - 1) / (2 * grain);

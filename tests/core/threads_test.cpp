@@ -1,7 +1,10 @@
 // Loops on several threads: the same bits at any number, errors, and the pool. See
 // pytorch/pytorch#2201. These are also what runs under ThreadSanitizer.
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <thread>
+#include <vector>
 
 #include "core/autograd.h"
 #include "core/ops/activations.h"
@@ -69,6 +72,40 @@ TEST_CASE("parallel_for visits every index once", "[threads]") {
       CHECK(visits == std::vector<int>(static_cast<std::size_t>(n), 1));
     }
   }
+}
+
+TEST_CASE("even_grain: an even number of chunks, no larger than asked for", "[threads]") {
+  CHECK(even_grain(768, 256) == 192);
+  CHECK(even_grain(512, 256) == 256);
+  CHECK(even_grain(200, 256) == 256);
+  for (std::int64_t n = 400; n < 900; ++n) {
+    for (const std::int64_t grain : {30, 64, 100, 256}) {
+      const std::int64_t even = even_grain(n, grain), chunks = (n + even - 1) / even;
+      INFO(n << " by " << grain << " gives " << even);
+      CHECK(even <= grain);
+      CHECK((chunks % 2 == 0 || n <= grain || n <= chunks * chunks));
+    }
+  }
+  for (const std::int64_t n : {0, 1, 5, 9}) CHECK(even_grain(n, 3) >= 1);
+}
+
+TEST_CASE("parallel_for: who has none left takes what another leaves", "[threads]") {
+  if (!has_threads() || std::thread::hardware_concurrency() < 2) return;
+  // Chunk 4 is the second thread's first, and waits for all others, three of which are that
+  // thread's too: they would never run if each kept to its own. (It gives up after a minute.)
+  const Threads some(2);
+  std::atomic<int> done{0};
+  std::atomic<bool> taken{false};
+  std::vector<int> visits(8);
+  parallel_for(8, 1, [&](std::int64_t i, std::int64_t) {
+    ++visits[static_cast<std::size_t>(i)];
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (i == 4 && done < 7 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    if (i == 4) taken = done == 7;
+    ++done;
+  });
+  CHECK(taken);
+  CHECK(visits == std::vector<int>(8, 1));
 }
 
 TEST_CASE("parallel_for: an error in a task comes to the caller, and the next loop runs",

@@ -62,9 +62,9 @@ void check_product(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool
 
 TEST_CASE("gemm agrees with three loops at sizes around a block, a panel and a tile") {
   const std::vector<std::tuple<int, int, int>> sizes{
-      {1, 1, 1},     {3, 5, 7},     {8, 32, 4},    {9, 33, 5},    {7, 31, 257},
-      {16, 16, 256}, {24, 24, 16},  {130, 48, 66}, {97, 129, 71}, {300, 70, 40},
-      {5, 1030, 9},  {64, 64, 513}, {70, 90, 601}};
+      {1, 1, 1},     {3, 5, 7},      {8, 32, 4},     {9, 33, 5},    {7, 31, 257}, {16, 16, 256},
+      {24, 24, 16},  {130, 48, 66},  {97, 129, 71},  {300, 70, 40}, {5, 1030, 9}, {64, 64, 513},
+      {70, 90, 601}, {141, 40, 160}, {264, 64, 300}, {520, 64, 64}};
   for (const auto& [m, n, k] : sizes) {
     for (int flags = 0; flags < 4; ++flags) {
       check_product<float>(m, n, k, flags & 1, flags & 2, flags);
