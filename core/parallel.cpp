@@ -88,7 +88,7 @@ void pause() {
 // some thousand loops of a few microseconds. Beside another program, a thread that waits for a core
 // then holds up every one of them: with ten programs on two cores a step took 10 to 20 s in the
 // place of 40 ms, and takes 2 to 3 s now. Here a loop ends when its chunks are done and
-// told. Whoever comes first takes them, and a helper that comes late finds none left.
+// told. Whoever has done its own takes what is left, and a helper that comes late finds none.
 //
 // Each thread has a part of the chunks, always the same one of as many, and takes from the parts of
 // the others when its own is done. Loops that follow each other mostly work on the same rows: what
@@ -179,7 +179,7 @@ class Helpers {
   Part& part(std::int64_t i) { return parts_[static_cast<std::size_t>(i)]; }
 
   // Takes chunks of the job until none is left, from part `own` first; how many it took. Before it
-  // takes those of another, it gives that one a quarter of the time that its own took, at most
+  // takes those of another it waits, once a job: a quarter of the time that its own took, at most
   // kPatience.
   std::int64_t take_chunks(std::uint64_t job, std::int64_t own) {
     const Part& mine = part(own);

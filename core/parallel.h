@@ -27,13 +27,23 @@ void run_chunks(std::int64_t chunks, void (*body)(void* context, std::int64_t ch
                 void* context);
 }  // namespace detail
 
-// A grain of at most `grain` that cuts n into an even number of chunks, or into one (some small n
-// allow neither): two threads then share them equally, and meet in the middle as in the loops
-// before and after.
+// A grain of at most `grain` that cuts n into an even number of chunks, or into one: two threads
+// then share them equally, and meet in the middle. (Where no grain from half of it on does, as
+// with 9 by 3, an odd number.)
 [[nodiscard]] constexpr std::int64_t even_grain(std::int64_t n, std::int64_t grain) {
   if (n <= grain || grain < 1) return grain;
   const std::int64_t pairs = (n + 2 * grain - 1) / (2 * grain);
-  return (n + 2 * pairs - 1) / (2 * pairs);
+  const std::int64_t most = (n + 2 * pairs - 1) / (2 * pairs);
+  for (std::int64_t g = most; 2 * g >= most; --g) {
+    if ((n + g - 1) / g % 2 == 0) return g;
+  }
+  return most;
+}
+
+// Rows of `cols` elements that make a chunk of some `elements`, an even number of chunks.
+[[nodiscard]] constexpr std::int64_t row_grain(std::int64_t rows, std::int64_t cols,
+                                               std::int64_t elements) {
+  return even_grain(rows, std::max<std::int64_t>(1, elements / std::max<std::int64_t>(1, cols)));
 }
 
 // Calls f(begin, end) for [0, grain), [grain, 2 grain), ... up to n. See Note [Fixed chunks].

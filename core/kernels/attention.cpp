@@ -8,6 +8,7 @@
 #include "core/kernels/attention_task.h"
 #include "core/kernels/scratch.h"
 #include "core/parallel.h"
+#include "core/storage.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/kernels/attention.cpp"
@@ -263,12 +264,15 @@ void unit(const AttentionTask<double>& a, std::int64_t b, std::int64_t kv_head, 
   HWY_DYNAMIC_DISPATCH(UnitF64)(a, b, kv_head, memory);
 }
 
+constexpr std::int64_t kKept = std::int64_t{4} << 20;  // bytes of scratch that a thread keeps
+
 template <class T>
 void run(const AttentionTask<T>& a) {
   const AttentionShape& s = a.shape;
   const std::int64_t units = s.batch * s.kv_heads;
   if (units == 0) return;
   const std::int64_t size = AttentionScratch<T>(a, nullptr).size;
+  const std::int64_t bytes = size * static_cast<std::int64_t>(sizeof(T));
   // A gradient of the bias sums over the batch: then a head belongs to one thread, sample by
   // sample.
   const bool by_head = a.out.dbias != nullptr;
@@ -276,7 +280,15 @@ void run(const AttentionTask<T>& a) {
   const std::int64_t work = std::max<std::int64_t>(
       1, units / items * a.group() * s.queries * s.keys * std::max<std::int64_t>(1, s.width));
   parallel_for(items, std::max<std::int64_t>(1, 65536 / work), [&](std::int64_t b, std::int64_t e) {
-    T* memory = scratch<T>(Scratch::attention, size);
+    // The thread's own, so that no unit begins in the other's cache; a long context gives it back.
+    Ref<Storage> block;
+    T* memory = nullptr;
+    if (bytes <= kKept) {
+      memory = scratch<T>(Scratch::attention, size);
+    } else {
+      block = Storage::allocate(bytes);
+      memory = reinterpret_cast<T*>(block->data());
+    }
     for (std::int64_t i = b; i < e; ++i) {
       if (!by_head) {
         unit(a, i / s.kv_heads, i % s.kv_heads, memory);

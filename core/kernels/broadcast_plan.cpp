@@ -90,7 +90,7 @@ void walk(const BroadcastPlan& plan, void (*body)(void*, const Slab&), void* con
     return;
   }
   const std::int64_t run = plan.sizes[plan.rank - 2];
-  parallel_for(rows, even_grain(rows, std::max<std::int64_t>(1, kPointwiseGrain / cols)),
+  parallel_for(rows, row_grain(rows, cols, kPointwiseGrain),
                [&](std::int64_t begin, std::int64_t end) {
                  Slab slab = part;
                  slab.cols = cols;

@@ -59,9 +59,10 @@ HWY_INLINE double loss_rows(const CrossEntropyShape& s, const T* x, const std::i
 // Elements that are asked for ahead of their use: further than a core foresees by itself.
 constexpr std::int64_t kAhead = 1024;
 
-// for (i < n) dx[i] (+)= a * exp((x[i] - max) - log_sum) - b;
+// for (i < n) dx[i] (+)= a * exp((x[i] - max) - log_sum) - b; this thread goes on to x[left - 1].
 template <bool kAccumulate, class T>
-HWY_INLINE void gradient_row(const T* x, std::int64_t n, T max, T log_sum, T a, T b, T* dx) {
+HWY_INLINE void gradient_row(const T* x, std::int64_t n, T max, T log_sum, T a, T b, T* dx,
+                             std::int64_t left) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const auto vmax = hn::Set(d, max), vlog = hn::Set(d, log_sum);
@@ -72,7 +73,7 @@ HWY_INLINE void gradient_row(const T* x, std::int64_t n, T max, T log_sum, T a, 
   };
   std::int64_t i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    PrefetchRun(x + i + kAhead, 2 * lanes);
+    if (i + kAhead < left) PrefetchRun(x + i + kAhead, 2 * lanes);
     auto g0 = gradient(hn::LoadU(d, x + i));
     auto g1 = gradient(hn::LoadU(d, x + i + lanes));
     if constexpr (kAccumulate) {
@@ -107,8 +108,9 @@ HWY_INLINE void gradient_rows(const CrossEntropyShape& s, const T* x, const std:
     const double z = static_cast<double>(max) + static_cast<double>(log_sum);
     const T a = static_cast<T>(scale * (1 + 2 * s.z_loss * z));
     const T b = static_cast<T>(scale * s.label_smoothing / static_cast<double>(s.cols));
-    accumulate ? gradient_row<true>(x, s.cols, max, log_sum, a, b, dx)
-               : gradient_row<false>(x, s.cols, max, log_sum, a, b, dx);
+    const std::int64_t left = (rows - r) * s.cols;
+    accumulate ? gradient_row<true>(x, s.cols, max, log_sum, a, b, dx, left)
+               : gradient_row<false>(x, s.cols, max, log_sum, a, b, dx, left);
     dx[targets[r]] -= static_cast<T>(scale * (1 - s.label_smoothing));
   }
 }
@@ -147,22 +149,20 @@ HWY_EXPORT(gradient_f64);
 
 namespace {
 
-// Rows of a chunk: about 16384 elements, some 20 us.
-std::int64_t row_grain(const CrossEntropyShape& s) {
-  return even_grain(s.rows, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, s.cols)));
-}
+constexpr std::int64_t kChunk = 16384;  // elements, some 20 us
 
 template <class T, class F>
 double forward(F f, const CrossEntropyShape& s, const T* x, const std::int64_t* targets, T* stats) {
-  return parallel_sum<double>(s.rows, row_grain(s), [&](std::int64_t b, std::int64_t e) {
-    return f(s, x + b * s.cols, targets + b, e - b, stats + 2 * b);
-  });
+  return parallel_sum<double>(s.rows, row_grain(s.rows, s.cols, kChunk),
+                              [&](std::int64_t b, std::int64_t e) {
+                                return f(s, x + b * s.cols, targets + b, e - b, stats + 2 * b);
+                              });
 }
 
 template <class T, class F>
 void backward(F f, const CrossEntropyShape& s, const T* x, const std::int64_t* targets,
               const T* stats, double scale, bool accumulate, T* dx) {
-  parallel_for(s.rows, row_grain(s), [&](std::int64_t b, std::int64_t e) {
+  parallel_for(s.rows, row_grain(s.rows, s.cols, kChunk), [&](std::int64_t b, std::int64_t e) {
     f(s, x + b * s.cols, targets + b, stats + 2 * b, e - b, scale, accumulate, dx + b * s.cols);
   });
 }

@@ -207,9 +207,10 @@ struct NextPanel {
 // for what comes up to 16 steps later: here, 16 blocks of rows. At the end of a tile those are rows
 // of another thread, which may be at work on them: each line moves to this core's cache, and has to
 // come back. (Where the cores share no cache that was 10 % of a step of a deep network.) So the
-// last 16 blocks come from both ends in turn, which no core foresees, and each asks for the next
-// one's memory, a line of every row of A at a time: all at once they would fill what keeps track of
-// them. Tiles of more than two panels do without: they take longer, and would ask for A with each.
+// last 16 blocks come from both ends in turn, which no core foresees. The first of them has been
+// asked for by then; each asks for the next one's rows of C and of A, those a line of each row at a
+// time: all at once they would fill what keeps track of them. (A transposed A is read by columns.)
+// Tiles of more than two panels do without: they take longer, and would ask for A with each.
 constexpr std::int64_t kBlocksAhead = 16;
 
 // Which of `blocks` blocks of rows is the k-th to be computed.

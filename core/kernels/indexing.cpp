@@ -202,7 +202,7 @@ void gather_rows(const void* x, const std::int64_t* ids, std::int64_t count, std
                  void* y) {
   const auto* from = static_cast<const std::byte*>(x);
   auto* to = static_cast<std::byte*>(y);
-  parallel_for(count, even_grain(count, grain(row_bytes / 4)), [&](std::int64_t b, std::int64_t e) {
+  parallel_for(count, row_grain(count, row_bytes / 4, kChunk), [&](std::int64_t b, std::int64_t e) {
     for (std::int64_t k = b; k < e; ++k) {
       std::memcpy(to + k * row_bytes, from + ids[k] * row_bytes,
                   static_cast<std::size_t>(row_bytes));

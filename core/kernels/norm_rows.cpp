@@ -54,14 +54,13 @@ void run(const RowsBackward<double>& a, std::int64_t b, std::int64_t e, double* 
   HWY_DYNAMIC_DISPATCH(BackwardF64)(a, b, e, dw, db);
 }
 
-// Rows of a chunk: at least 32k elements, at most a sixteenth of the rows (an eighth of long ones,
-// since each chunk has sums as long as a row), at most 256 rows (their sums of dweight are kept in
-// the type itself). See Note [Fixed chunks].
+// Rows of a chunk: some 32k elements, or a sixteenth of the rows where that is more (an eighth of
+// long ones, since each chunk has sums as long as a row), at most 256 rows (their sums of dweight
+// are kept in the type itself). See Note [Fixed chunks].
 std::int64_t grain(const RowsShape& s) {
   const std::int64_t small = std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, s.cols));
-  const std::int64_t most =
-      std::min<std::int64_t>(256, std::max(small, s.rows / (s.cols > 4 * 4096 ? 8 : 16)));
-  return even_grain(s.rows, most);
+  const std::int64_t part = s.rows / (s.cols > 4 * 4096 ? 8 : 16);
+  return even_grain(s.rows, std::min<std::int64_t>(256, std::max(small, part)));
 }
 
 // weight + gain_offset, or ones: `own` is used where the weight itself does not serve.

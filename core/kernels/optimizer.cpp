@@ -252,10 +252,10 @@ HWY_AFTER_NAMESPACE();
 namespace norma::kernels {
 namespace {
 
-constexpr std::int64_t kGrain = 65536;  // elements: below it a pass stays on one thread
+constexpr std::int64_t kGrain = 65536;  // elements of a chunk, at most; fewer stay on one thread
 
-// Elements of a chunk of n: whole lines of the cache.
-std::int64_t chunk_of(std::int64_t n) { return (even_grain(n, kGrain) + 63) / 64 * 64; }
+// Of n elements: an even number of chunks of whole lines of the cache.
+std::int64_t grain_of(std::int64_t n) { return (even_grain(n, kGrain) + 63) / 64 * 64; }
 
 // Where each segment begins if the segments are laid end to end, and the total.
 std::vector<std::int64_t> starts(Segments segments) {
@@ -285,7 +285,7 @@ void for_pieces(Segments segments, const std::vector<std::int64_t>& sum, std::in
 template <class F>
 void for_all(Segments segments, F&& f) {
   const std::vector<std::int64_t> sum = starts(segments);
-  parallel_for(sum.back(), chunk_of(sum.back()), [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(sum.back(), grain_of(sum.back()), [&](std::int64_t begin, std::int64_t end) {
     for_pieces(segments, sum, begin, end, f);
   });
 }
@@ -369,7 +369,7 @@ double sum_of_squares(Segments segments, const T* x, double unit) {
   const auto run = NORMA_KERNEL(squares, T);
   const std::vector<std::int64_t> sum = starts(segments);
   return parallel_sum<double>(
-      sum.back(), chunk_of(sum.back()), [&](std::int64_t begin, std::int64_t end) {
+      sum.back(), grain_of(sum.back()), [&](std::int64_t begin, std::int64_t end) {
         double total = 0;
         for_pieces(segments, sum, begin, end, [&](std::size_t, std::int64_t o, std::int64_t n) {
           total += run(n, x + o, 1 / unit);

@@ -154,8 +154,7 @@ void run(const RopeShape& s, const T* x, T* y) {
   const std::int64_t row = s.heads * s.width;
   if (s.batch * s.length * row == 0) return;
   const auto table = table_for<T>(s);
-  parallel_for(s.batch * s.length,
-               even_grain(s.batch * s.length, std::max<std::int64_t>(1, 32768 / row)),
+  parallel_for(s.batch * s.length, row_grain(s.batch * s.length, row, 32768),
                [&](std::int64_t b, std::int64_t e) {
                  positions(s, x, table->cosine.data(), table->sine.data(), b, e, y);
                });

@@ -1,4 +1,5 @@
-// Memory of a thread for the insides of kernels: packed panels, unrolled images.
+// Memory of a thread for the insides of kernels: packed panels, unrolled images, the units of
+// attention. Kept until the thread ends, so not for what grows without bound.
 #pragma once
 
 #include <cstdint>

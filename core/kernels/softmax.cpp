@@ -210,9 +210,7 @@ HWY_EXPORT(gradient_f64);
 namespace {
 
 // Rows of a chunk: about 16384 elements, some 20 us.
-std::int64_t row_grain(std::int64_t rows, std::int64_t cols) {
-  return even_grain(rows, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, cols)));
-}
+constexpr std::int64_t kChunk = 16384;  // elements
 
 template <class T, class F>
 void forward(F f, SoftmaxForm form, const T* x, std::int64_t rows, std::int64_t cols, T* y) {
@@ -221,7 +219,7 @@ void forward(F f, SoftmaxForm form, const T* x, std::int64_t rows, std::int64_t 
   const bool past = cols <= HWY_NAMESPACE::kExpBlock &&
                     past_cache(y, cols, 2 * rows * cols * static_cast<std::int64_t>(sizeof(T)),
                                form == SoftmaxForm::plain ? NextReader::product : NextReader::any);
-  parallel_for(rows, row_grain(rows, cols), [&](std::int64_t b, std::int64_t e) {
+  parallel_for(rows, row_grain(rows, cols, kChunk), [&](std::int64_t b, std::int64_t e) {
     f(form, x + b * cols, e - b, cols, y + b * cols, past);
   });
 }
@@ -230,7 +228,7 @@ template <class T, class F>
 void backward(F f, SoftmaxForm form, const T* y, const T* dy, std::int64_t rows, std::int64_t cols,
               bool accumulate, T* dx) {
   if (cols == 0) return;
-  parallel_for(rows, row_grain(rows, cols), [&](std::int64_t b, std::int64_t e) {
+  parallel_for(rows, row_grain(rows, cols, kChunk), [&](std::int64_t b, std::int64_t e) {
     f(form, y + b * cols, dy + b * cols, e - b, cols, accumulate, dx + b * cols);
   });
 }
@@ -257,12 +255,12 @@ void softmax_backward(SoftmaxForm form, const double* y, const double* dy, std::
 }
 
 void log_sum_exp(const float* x, std::int64_t rows, std::int64_t cols, float* y) {
-  parallel_for(rows, row_grain(rows, cols), [&](std::int64_t b, std::int64_t e) {
+  parallel_for(rows, row_grain(rows, cols, kChunk), [&](std::int64_t b, std::int64_t e) {
     HWY_DYNAMIC_DISPATCH(log_sum_f32)(x + b * cols, e - b, cols, y + b);
   });
 }
 void log_sum_exp(const double* x, std::int64_t rows, std::int64_t cols, double* y) {
-  parallel_for(rows, row_grain(rows, cols), [&](std::int64_t b, std::int64_t e) {
+  parallel_for(rows, row_grain(rows, cols, kChunk), [&](std::int64_t b, std::int64_t e) {
     HWY_DYNAMIC_DISPATCH(log_sum_f64)(x + b * cols, e - b, cols, y + b);
   });
 }
