@@ -40,7 +40,7 @@ config::Fields RmspropConfig::fields() {
              field("alpha", &RmspropConfig::alpha, "Memory of the second moment.", between(0, 1)),
              field("eps", &RmspropConfig::eps, "Added to the root of the second moment.", above(0)),
              field("momentum", &RmspropConfig::momentum, "Share of the last step that goes on.",
-                   at_least(0)),
+                   at_least(0) & below(1)),
              field("centered", &RmspropConfig::centered,
                    "Divide by the deviation instead of the root mean square.")};
 }

@@ -33,7 +33,7 @@ config::Fields SgdConfig::fields() {
   using namespace config;
   return OptimizerOptions::fields() +
          Fields{field("momentum", &SgdConfig::momentum, "Share of the last step that goes on.",
-                      at_least(0)),
+                      at_least(0) & below(1)),
                 field("dampening", &SgdConfig::dampening,
                       "Share of the gradient that stays out of the momentum.", between(0, 1)),
                 field("nesterov", &SgdConfig::nesterov,

@@ -257,6 +257,15 @@ TEST_CASE("a configuration that cannot mean anything is refused", "[optim]") {
   NORMA_CHECK_ERROR(optimizer_config(R"({"type":"sgd","nesterov":true})"), "optimizer.nesterov");
   NORMA_CHECK_ERROR(optimizer_config(R"({"type":"sgd","lr":-1})"), "optimizer.lr");
   NORMA_CHECK_ERROR(optimizer_config(R"({"type":"adamv"})"), "adamw");
+  // Steps that add up without end.
+  for (const char* type : {"sgd", "rmsprop"}) {
+    for (const char* momentum : {"1", "1.5", "-0.1"}) {
+      NORMA_CHECK_ERROR(
+          optimizer_config(fmt::format(R"({{"type":"{}","momentum":{}}})", type, momentum)),
+          "optimizer.momentum: must be in [0, 1); got ");
+    }
+    (void)optimizer_config(fmt::format(R"({{"type":"{}","momentum":0.999}})", type));
+  }
   CHECK(optimizer_config(R"("adamw")").options().weight_decay == 0.01);
   CHECK(optimizer_config(R"("adam")").options().weight_decay == 0);
 }
