@@ -44,9 +44,8 @@ RunConfig config_of_arm(const ProbeArguments& arguments) {
   }
   fmt::print(stderr, "the arm \"{}\" of {}{}\n", *found, names.size(),
              arguments.arm.empty() && names.size() > 1 ? "; --arm NAME takes another" : "");
-  config::Json json = plan.run(static_cast<std::size_t>(found - names.begin()), 0).config;
-  config::apply_sets(json, arguments.sets);
-  return parse_run_config(json, arguments.config);
+  const config::Json& json = plan.run(static_cast<std::size_t>(found - names.begin()), 0).config;
+  return parse_run_config(json, arguments.sets, arguments.config);
 }
 
 RunConfig config_of(const ProbeArguments& arguments) {

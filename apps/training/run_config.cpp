@@ -1,5 +1,7 @@
 #include "apps/training/run_config.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -66,6 +68,47 @@ bool has_blocks(const ModelConfig& model) {
                        [](const LayerConfig& l) { return l.get_if<ResidualConfig>() != nullptr; });
   }
   return model.get_if<TransformerConfig>() != nullptr;
+}
+
+// The problems of a file by itself.
+std::vector<Problem> problems_of(const Json& file) {
+  try {
+    (void)parse_run_config(file);
+    return {};
+  } catch (const ConfigError& e) {
+    return e.problems();
+  }
+}
+
+// Throws the problems of a file with --set, and says of each that the file does not have by itself
+// that --set brought it: nobody would find it in the file.
+[[noreturn]] void throw_set_error(const ConfigError& error, const Json& file,
+                                  std::span<const std::string> sets, const std::string& source) {
+  const std::vector<Problem> own = problems_of(file);
+  const auto is_own = [&](const Problem& p) {
+    return std::any_of(own.begin(), own.end(),
+                       [&](const Problem& o) { return o.path == p.path && o.text == p.text; });
+  };
+  // At a key that was set, or inside of what was set there.
+  const auto is_set = [&](const Problem& p) {
+    return std::any_of(sets.begin(), sets.end(), [&](const std::string& set) {
+      const std::string key = set.substr(0, set.find('='));
+      return p.path == key || p.path.starts_with(key + ".");
+    });
+  };
+  std::vector<Problem> problems = error.problems();
+  const bool all_set = std::all_of(problems.begin(), problems.end(),
+                                   [&](const Problem& p) { return is_set(p) && !is_own(p); });
+  if (all_set) throw ConfigError("--set", std::move(problems));
+  for (Problem& p : problems) {
+    if (is_own(p)) continue;
+    if (is_set(p)) {
+      p.path = "--set " + p.path;
+    } else {  // of keys that must agree, another one was set
+      p.text += fmt::format(" (with --set {})", fmt::join(sets, " --set "));
+    }
+  }
+  throw ConfigError(source, std::move(problems));
 }
 
 }  // namespace
@@ -161,6 +204,19 @@ RunConfig parse_run_config(const Json& json, const std::string& source) {
   return parse<RunConfig>(json, "", source);
 }
 
+RunConfig parse_run_config(const Json& file, std::span<const std::string> sets,
+                           const std::string& source) {
+  Json json = file;
+  apply_sets(json, sets);
+  resolve_paths(json, ".");
+  try {
+    return parse_run_config(json, source);
+  } catch (const ConfigError& e) {
+    if (sets.empty()) throw;
+    throw_set_error(e, file, sets, source);
+  }
+}
+
 std::string study_key(const Json& file) {
   if (file.contains("model")) return "";
   for (const char* key : {"base", "arms", "claims"}) {
@@ -170,7 +226,7 @@ std::string study_key(const Json& file) {
 }
 
 RunConfig load_run_config(const std::string& path, std::span<const std::string> sets) {
-  Json json = load_json(path, resolve_paths);
+  const Json json = load_json(path, resolve_paths);
   if (const std::string key = study_key(json); !key.empty()) {
     throw config::ConfigError(
         path,
@@ -179,9 +235,7 @@ RunConfig load_run_config(const std::string& path, std::span<const std::string> 
                            "runs to studies/NAME/runs",
                            path)}});
   }
-  apply_sets(json, sets);
-  resolve_paths(json, ".");
-  return parse_run_config(json, path);
+  return parse_run_config(json, sets, path);
 }
 
 std::string run_config_schema() {

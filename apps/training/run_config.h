@@ -45,6 +45,10 @@ void resolve_paths(config::Json& run, const std::string& folder);
 // Likewise from JSON, for instance of a run folder's config.json; `source` is
 // named in errors.
 [[nodiscard]] RunConfig parse_run_config(const config::Json& json, const std::string& source = {});
+// Likewise from a file's JSON and KEY=VALUE changes; what these make wrong is told as theirs.
+[[nodiscard]] RunConfig parse_run_config(const config::Json& file,
+                                         std::span<const std::string> sets,
+                                         const std::string& source);
 
 // The JSON Schema of configs/schema.json, as the file's text.
 [[nodiscard]] std::string run_config_schema();

@@ -8,6 +8,7 @@
 #include "core/file.h"
 #include "tests/support/catch.h"
 #include "tests/support/paths.h"
+#include "tests/support/temporary_folder.h"
 
 namespace norma {
 namespace {
@@ -50,6 +51,36 @@ TEST_CASE("the conformance cases of configurations") {
     }
   }
   CHECK(wrong >= 20);
+}
+
+TEST_CASE("what --set makes wrong is not blamed on the file") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "run.json";
+  write_file(path, kGood);
+  const auto error = [&](const std::vector<std::string>& sets) {
+    return test::error_of([&] { (void)load_run_config(path, sets); });
+  };
+  CHECK(error({"optimizer=sgd", "optimizer.momentun=0.5"}) ==
+        "--set: optimizer.momentun: unknown key; the nearest known name is \"momentum\"");
+  CHECK(test::contains(error({"model.heads=x"}), "--set: model.heads: expected"));
+  // A whole section that is set.
+  CHECK(error({R"(optimizer={"type": "sgd", "nesterov": true})"}).starts_with("--set: optimizer"));
+  // Two keys that no longer go together, of which the file has the one that is named.
+  const std::string together = error({"train.log_logits=false", "loss=mse", "train.best=accuracy"});
+  CHECK(together.starts_with("--set: train.best: "));
+  write_file(path, R"({"extends": "good.json", "train": {"best": "accuracy"}})");
+  write_file(folder / "good.json", kGood);
+  CHECK(error({}).empty());
+  CHECK(error({"loss=mse"}) == path +
+                                   ": train.best: only cross_entropy has an accuracy; with mse "
+                                   "leave it out, for the loss (with --set loss=mse)");
+  // The file's own mistakes stay the file's.
+  write_file(path, R"({"extends": "good.json", "sed": 1})");
+  CHECK(error({"seed=2"}).starts_with(path + ": sed: unknown key"));
+  const std::string both = error({"train.batch=-3"});
+  CHECK(both.starts_with(path + ": 2 problems\n"));
+  CHECK(test::contains(both, "\n  sed: unknown key"));
+  CHECK(test::contains(both, "\n  --set train.batch: must be in "));
 }
 
 TEST_CASE("a whole run reads back the same from its resolved form") {
