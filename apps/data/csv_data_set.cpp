@@ -83,8 +83,11 @@ Table parse_table(std::string_view text, const std::string& source, std::optiona
   return table;
 }
 
-double number_at(const Table& table, std::size_t row, std::size_t column,
-                 const std::string& source) {
+namespace {
+
+// `goal`: the column is the target, which may be a class, and not a feature.
+double read_at(const Table& table, std::size_t row, std::size_t column, const std::string& source,
+               bool goal) {
   const std::string& text = table.rows[row].fields[column];
   const auto where = [&] {
     return fmt::format("{}: line {}, column {}{}", source, table.rows[row].line, column + 1,
@@ -93,15 +96,23 @@ double number_at(const Table& table, std::size_t row, std::size_t column,
   double value = 0;
   require(!text.empty(), "{}: the value is missing; fill it in, or leave the line out", where());
   require(
-      read_number(text, value) && std::isfinite(value), "{}: expected a number; got \"{}\"; {}",
-      where(), text,
-      row == 0 && !table.has_header
-          ? "if the line holds names, give header: true"
+      read_number(text, value) && std::isfinite(value), "{}: {}; got \"{}\"; {}", where(),
+      goal ? "the target must be a number" : "expected a number", text,
+      row == 0 && !table.has_header ? "if the line holds names, give header: true"
+      : goal
+          ? "to predict a class, give task: classification"
           : "words are no features: leave the column out, or write one of 0 and 1 for each word");
   require(std::abs(value) <= std::numeric_limits<float>::max(),
           "{}: {} is beyond the range of f32, {:.4g}", where(), text,
           std::numeric_limits<float>::max());
   return value;
+}
+
+}  // namespace
+
+double number_at(const Table& table, std::size_t row, std::size_t column,
+                 const std::string& source) {
+  return read_at(table, row, column, source, false);
 }
 
 std::unique_ptr<DataSet> CsvConfig::make(const DataContext& run) const {
@@ -128,7 +139,7 @@ std::unique_ptr<DataSet> CsvConfig::make(const DataContext& run) const {
     arrays.labels = Tensor::empty({n}, DType::f32);
     float* y = arrays.labels.mutable_data<float>();
     for (std::size_t r = 0; r < table.rows.size(); ++r) {
-      y[r] = static_cast<float>(number_at(table, r, goal, path));
+      y[r] = static_cast<float>(read_at(table, r, goal, path, true));
     }
   } else {
     std::vector<std::string> values;

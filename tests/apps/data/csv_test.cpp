@@ -105,6 +105,12 @@ TEST_CASE("csv: what is wrong is told with its line and column") {
   NORMA_CHECK_ERROR(f.make(""), "there are no rows in it");
   NORMA_CHECK_ERROR(f.make("a;b;y\n1;2;u\n3;4;v\n"), "\"a;b;y\"; separate the columns by commas");
   NORMA_CHECK_ERROR(f.make("a,b,y\n1,red,u\n2,blue,v\n"), "words are no features");
+  const std::string words = "a,b,y\n1,2,u\n3,4,v\n";
+  const char* const regression = R"(, "task": "regression")";
+  NORMA_CHECK_ERROR(f.make(words, regression),
+                    "line 2, column 3 (\"y\"): the target must be a number; got \"u\"; to predict "
+                    "a class, give task: classification");
+  CHECK_FALSE(test::contains(test::error_of([&] { (void)f.make(words, regression); }), "features"));
   NORMA_CHECK_ERROR(f.make("a,b,y\n1,1e39,u\n2,0,v\n"), "1e39 is beyond the range of f32");
   NORMA_CHECK_ERROR(f.make("a,b,y\n1,2,u\n3,4,u\n"), "all labels are of one class");
 }
