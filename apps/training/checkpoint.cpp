@@ -84,6 +84,42 @@ bool is_whole(const std::string& folder) {
   }
 }
 
+std::string passed_over(const std::string& path, const std::exception& e) {
+  return fmt::format("{} is damaged and passed over: {}", path, e.what());
+}
+
+// The best checkpoint by the newest state that can be read, else the newest; whole in any case.
+Checkpoint read_best_or_newest(const RunFolder& run) {
+  const std::vector<std::int64_t> steps = run.checkpoint_steps();
+  std::vector<std::int64_t> order(steps.rbegin(), steps.rend());  // as they are tried
+  std::vector<std::string> damaged;
+  bool asked = false;  // which one is the best
+  for (std::size_t i = 0; i < order.size();) {
+    const std::string path = run.checkpoint_path(order[i]);
+    try {
+      if (!asked) {
+        const TrainState state = state_from(read_state(path));
+        asked = true;
+        const auto best = std::find(order.begin(), order.end(), state.best_step);
+        // What is newer than this one is damaged, and tried already.
+        if (state.best && best > order.begin() + static_cast<std::ptrdiff_t>(i)) {
+          std::rotate(order.begin() + static_cast<std::ptrdiff_t>(i), best, best + 1);
+          continue;
+        }
+      }
+      Checkpoint checkpoint = read_checkpoint(path);
+      require(checkpoint.state.step == order[i], "state.json is of step {}", checkpoint.state.step);
+      for (const std::string& line : damaged) fmt::print(stderr, "warning: {}\n", line);
+      return checkpoint;
+    } catch (const std::exception& e) {
+      damaged.push_back(passed_over(path, e));
+      ++i;
+    }
+  }
+  throw Error::format("{}: none of its {} checkpoints can be read:\n  {}", run.path(), steps.size(),
+                      fmt::join(damaged, "\n  "));
+}
+
 // The tensors in the types of those of the same names in `like`.
 std::vector<NamedTensor> in_types_of(const std::vector<NamedTensor>& like,
                                      std::vector<NamedTensor> tensors) {
@@ -216,7 +252,7 @@ std::optional<TrainState> load_newest_checkpoint(const RunFolder& run, const Lea
       checkpoint = read_checkpoint(path);
       require(checkpoint->state.step == *step, "state.json is of step {}", checkpoint->state.step);
     } catch (const std::exception& e) {
-      warnings.push_back(fmt::format("{} is damaged and passed over: {}", path, e.what()));
+      warnings.push_back(passed_over(path, e));
       continue;
     }
     const auto differences = config::difference(config::parse_json(checkpoint->config), config);
@@ -240,14 +276,8 @@ Checkpoint read_checkpoint(const RunFolder& run, std::int64_t step) {
 }
 
 std::int64_t load_weights(const RunFolder& run, std::int64_t step, Module& model) {
-  const std::vector<std::int64_t> steps = run.checkpoint_steps();
-  if (step == 0 && !steps.empty()) {
-    step = steps.back();
-    const TrainState newest = state_from(read_state(run.checkpoint_path(step)));
-    const bool kept = std::find(steps.begin(), steps.end(), newest.best_step) != steps.end();
-    if (newest.best && kept) step = newest.best_step;
-  }
-  const Checkpoint checkpoint = read_checkpoint(run, step);
+  const bool any = step == 0 && !run.checkpoint_steps().empty();
+  const Checkpoint checkpoint = any ? read_best_or_newest(run) : read_checkpoint(run, step);
   std::vector<NamedTensor> weights = file_of(checkpoint, kModel);
   if (checkpoint.files.contains(kAveragesFile)) {
     for (const NamedTensor& average : file_of(checkpoint, kAveragesFile)) {
@@ -257,7 +287,7 @@ std::int64_t load_weights(const RunFolder& run, std::int64_t step, Module& model
     }
   }
   model.load_state_dict(weights);
-  return step;
+  return checkpoint.state.step;
 }
 
 void prune_checkpoints(const RunFolder& run, std::int64_t keep, const TrainState& state) {

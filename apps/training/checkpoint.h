@@ -97,9 +97,10 @@ void save_checkpoint(const RunFolder& run, const TrainState& state, const Learne
 // The checkpoint of one step. Throws Error, with the steps that there are, if it is not there.
 [[nodiscard]] Checkpoint read_checkpoint(const RunFolder& run, std::int64_t step);
 
-// Loads the weights of one checkpoint: of `step`, or (0) of the best one, or of the newest. Where
-// it holds averaged weights, it is they; buffers are those of the training. Returns its step.
-// Throws Error if there is none, or it is damaged.
+// Loads the weights of one checkpoint: of `step`, or (0) of the best one, or of the newest; of
+// these a damaged one is passed over, with a warning on stderr. Where it holds averaged weights, it
+// is they; buffers are those of the training. Returns its step. Throws Error if there is none, or
+// the one of `step`, or each, is damaged.
 std::int64_t load_weights(const RunFolder& run, std::int64_t step, Module& model);
 
 // Deletes all but the `keep` newest and the best, which `state` tells.

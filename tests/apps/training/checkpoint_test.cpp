@@ -185,6 +185,36 @@ TEST_CASE("before the first evaluation the newest checkpoint counts, and none as
   }
 }
 
+TEST_CASE(
+    "weights are read past a damaged checkpoint, with a warning, unless its step is asked for",
+    "[training]") {
+  const TemporaryFolder folder;
+  Json config = small_config(4);
+  config["train"]["checkpoint_every"] = 2;
+  train(config, folder / "run");
+  const std::string run = folder / "run", newest = step_folder(run, 4);
+  const auto evaluates = [&](std::int64_t step) {
+    const ProcessResult result = run_norma("evaluate " + run);
+    INFO(result.err);
+    CHECK(result.status == 0);
+    CHECK(contains(result.out, fmt::format("checkpoint of step {}", step)));
+    CHECK(contains(result.err, "warning: " + newest + " is damaged and passed over: "));
+  };
+  for (const std::string name : {"state.json", "model.safetensors"}) {
+    INFO(name);
+    const std::string path = newest + "/" + name, whole = bytes(path);
+    fs::resize_file(path, whole.size() / 2);
+    evaluates(2);
+    NORMA_CHECK_ERROR(FinishedRun(run, 4), name);
+    write_file(path, whole);
+  }
+  // A whole checkpoint gives no warning.
+  CHECK(run_norma("evaluate " + run).err.find("warning") == std::string::npos);
+  // Nothing is left to read.
+  for (const int step : {2, 4}) fs::resize_file(step_folder(run, step) + "/state.json", 9);
+  NORMA_CHECK_ERROR(FinishedRun(run), "none of its 2 checkpoints can be read");
+}
+
 TEST_CASE("inspect: a pipe, a folder or a device is refused, and nothing waits", "[cli]") {
   const TemporaryFolder folder;
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
