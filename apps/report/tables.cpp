@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "apps/report/page.h"
 #include "apps/study/column.h"
@@ -21,14 +20,40 @@ constexpr const char* kDifferenceNote =
     " Differences are seed by seed: their mean, and half of its 95 % interval (Student's t).";
 constexpr std::size_t kMostSettings = 12;  // columns of the table of settings
 
-// Dotted path to text, for every value that is no object.
-void flatten(const study::Json& json, const std::string& path,
-             std::map<std::string, std::string>& into) {
-  if (json.is_object()) {
-    for (const auto& [key, value] : json.items()) flatten(value, config::join(path, key), into);
-  } else {
-    into[path] = json.is_string() ? json.get<std::string>() : json.dump();
+using Values = std::vector<const study::Json*>;  // of each arm; null where it has none
+
+// True iff the values are lists of objects (layers), equally long, so that places correspond.
+bool are_like_lists(const Values& values) {
+  return std::all_of(values.begin(), values.end(), [&](const study::Json* value) {
+    return value && value->is_array() && value->size() == values[0]->size() &&
+           std::all_of(value->begin(), value->end(), [](const auto& v) { return v.is_object(); });
+  });
+}
+
+// Dotted path to the text of each arm, for every value that is no object and no list of objects.
+void flatten(const Values& values, const std::string& path,
+             std::map<std::string, std::vector<std::string>>& into) {
+  const bool lists = are_like_lists(values);
+  std::map<std::string, Values> parts;
+  const auto add = [&](const std::string& key, std::size_t arm, const study::Json& value) {
+    Values& part = parts[key];
+    part.resize(values.size());
+    part[arm] = &value;
+  };
+  for (std::size_t arm = 0; arm < values.size(); ++arm) {
+    if (!values[arm]) continue;
+    const study::Json& value = *values[arm];
+    if (value.is_object()) {
+      for (const auto& [key, inner] : value.items()) add(key, arm, inner);
+    } else if (lists) {
+      for (std::size_t i = 0; i < value.size(); ++i) add(std::to_string(i), arm, value[i]);
+    } else {
+      std::vector<std::string>& texts = into[path];
+      texts.resize(values.size());
+      texts[arm] = value.is_string() ? value.get<std::string>() : value.dump();
+    }
   }
+  for (const auto& [key, part] : parts) flatten(part, config::join(path, key), into);
 }
 
 bool has_published(const Subject& subject, const Column& column) {
@@ -140,22 +165,15 @@ std::string measures_html(const Subject& subject) {
 
 // The settings in which the arms differ, as they ran.
 std::string settings_html(const Subject& subject) {
-  std::vector<std::map<std::string, std::string>> flat(subject.arms.size());
-  std::set<std::string> paths;
-  for (std::size_t i = 0; i < subject.arms.size(); ++i) {
-    flatten(subject.arms[i].config, "", flat[i]);
-    for (const auto& [path, value] : flat[i]) paths.insert(path);
-  }
+  Values configs;
+  for (const Subject::Arm& arm : subject.arms) configs.push_back(&arm.config);
+  std::map<std::string, std::vector<std::string>> flat;
+  flatten(configs, "", flat);
   std::vector<std::string> different;
-  for (const std::string& path : paths) {
+  for (const auto& [path, texts] : flat) {
     if (path == "name" || (path == "seed" && !subject.claims.empty())) continue;
-    const auto value = [&](std::size_t i) {
-      return flat[i].contains(path) ? flat[i].at(path) : std::string();
-    };
-    for (std::size_t i = 1; i < flat.size(); ++i) {
-      if (value(i) == value(0)) continue;
+    if (std::any_of(texts.begin(), texts.end(), [&](const auto& t) { return t != texts[0]; })) {
       different.push_back(path);
-      break;
     }
   }
   if (different.empty()) return "";
@@ -168,11 +186,11 @@ std::string settings_html(const Subject& subject) {
   std::vector<std::string> head = {""};
   head.insert(head.end(), different.begin(), different.end());
   std::vector<std::vector<Cell>> rows;
-  for (std::size_t i = 0; i < flat.size(); ++i) {
+  for (std::size_t i = 0; i < configs.size(); ++i) {
     std::vector<Cell> row = {{swatch(i) + escaped(subject.arms[i].name)}};
     for (const std::string& path : different) {
-      row.push_back(
-          {flat[i].contains(path) ? "<code>" + escaped(flat[i].at(path)) + "</code>" : "", false});
+      const std::string& text = flat.at(path)[i];
+      row.push_back({text.empty() ? "" : "<code>" + escaped(text) + "</code>", false});
     }
     rows.push_back(std::move(row));
   }

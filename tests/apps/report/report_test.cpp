@@ -186,6 +186,36 @@ TEST_CASE("the configuration of a run has every setting, and marks what is not t
   CHECK_FALSE(contains(html, mark + "train.clip_norm"));
 }
 
+TEST_CASE("of a list of layers, the report tells the one setting that differs", "[report]") {
+  const auto html_of = [](const char* first, const char* second) {
+    Subject subject;
+    for (const char* model : {first, second}) {
+      Subject::Arm arm;
+      arm.config["model"] = config::parse_json(model);
+      subject.arms.push_back(std::move(arm));
+    }
+    return settings_html(subject);
+  };
+  const char* const two = R"({"betas": [0.9, 0.99],
+    "layers": [{"type": "linear", "out": 32}, {"type": "linear", "out": 8}]})";
+  const std::string html = html_of(two, R"({"betas": [0.9, 0.95],
+    "layers": [{"type": "linear", "out": 64}, {"type": "linear", "out": 8}]})");
+  CHECK(contains(html, ">model.layers.0.out</th>"));
+  CHECK(contains(html, "<code>32</code>"));
+  CHECK(contains(html, "<code>64</code>"));
+  CHECK_FALSE(contains(html, "linear"));
+  CHECK_FALSE(contains(html, "layers.1"));
+  CHECK(contains(html, "<code>[0.9,0.95]</code>"));  // plain values are one setting
+  // Of another length, places do not belong to each other.
+  const std::string other = html_of(two, R"({"betas": [0.9, 0.99],
+    "layers": [{"type": "linear", "out": 8}]})");
+  CHECK(contains(other, ">model.layers</th>"));
+  CHECK_FALSE(contains(other, "layers.0"));
+  // A layer that is an object in one and missing in the other, or of another type.
+  CHECK(contains(html_of(two, R"({"betas": 1})"), ">model.layers</th>"));
+  CHECK(html_of(two, two).empty());
+}
+
 TEST_CASE("text is escaped on a page", "[report]") {
   CHECK(escaped("a<b & \"c\">") == "a&lt;b &amp; &quot;c&quot;&gt;");
 }
