@@ -112,6 +112,16 @@ std::vector<std::string> size_warnings(const TrainConfig& train, const DataSet& 
   return warnings;
 }
 
+std::string output_warning(const Shape& output, const DataSpec& spec) {
+  // A model of ids has an output for each, also for those that are in no target.
+  if (spec.vocab > 0 || spec.classes == 0 || output[-1] <= spec.classes) return "";
+  const std::int64_t extra = output[-1] - spec.classes;
+  return fmt::format(
+      "model: it has {} outputs, and the data have {} classes: {} output{} to no class, and the "
+      "training only makes sure that they are never chosen",
+      output[-1], spec.classes, extra, extra == 1 ? " belongs" : "s belong");
+}
+
 std::int64_t tokens_per_step(const TrainConfig& train, const DataSpec& spec) {
   if (spec.vocab == 0) return 0;
   const std::int64_t source = spec.source.rank() == 0 ? 0 : spec.source.numel();

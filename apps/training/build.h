@@ -30,6 +30,9 @@ void check_outputs(const LossConfig& loss, const Shape& output, const DataSpec& 
 [[nodiscard]] bool ends_epoch(const TrainConfig& train, const DataSet& data, std::int64_t step);
 // Sizes that are not refused, but that hardly anybody means: a sentence each.
 [[nodiscard]] std::vector<std::string> size_warnings(const TrainConfig& train, const DataSet& data);
+// Of outputs that belong to no class of the data, a line; else empty. A head for more classes than
+// a file has is allowed (a part of the data, weights from elsewhere), but seldom meant.
+[[nodiscard]] std::string output_warning(const Shape& output, const DataSpec& spec);
 // Tokens that one optimizer step sees; 0 where the inputs are no ids.
 [[nodiscard]] std::int64_t tokens_per_step(const TrainConfig& train, const DataSpec& spec);
 

@@ -98,6 +98,10 @@ void Trainer::open_folder() {
   for (const std::string& warning : size_warnings(config_.train, *data_)) {
     progress_->note("warning: " + warning);
   }
+  if (const std::string warning = output_warning(model_->output().shape, data_->spec());
+      !warning.empty()) {
+    progress_->note("warning: " + warning);
+  }
   if (const std::string warning = schedule_->warning(); !warning.empty()) {
     progress_->note("warning: " + warning);
   }

@@ -9,6 +9,7 @@
 #include "apps/training/translation.h"
 #include "core/file.h"
 #include "tests/support/catch.h"
+#include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
 
 namespace norma {
@@ -173,6 +174,26 @@ TEST_CASE("what training would refuse is found without it; sizes nobody means ar
   CHECK(size_warnings(sizes, *data).size() == 3);
   CHECK(test::contains(size_warnings(sizes, *data)[0],
                        "a batch of 11 is more than the 10 samples of the train part"));
+}
+
+TEST_CASE("outputs beyond the classes of the data are told, as nothing trains them") {
+  const TemporaryFolder folder;
+  write_file(folder / "x.csv", table());
+  Json run = csv_run(folder / "x.csv");
+  const auto says = [&](int outputs) {
+    run["model"]["layers"][3]["out"] = outputs;
+    write_file(folder / "run.json", run.dump());
+    const test::ProcessResult result = test::run_norma(
+        fmt::format("train {} --out {}", folder / "run.json", folder / std::to_string(outputs)));
+    CHECK(result.status == 0);
+    return result.err;
+  };
+  CHECK(test::contains(says(5),
+                       "warning: model: it has 5 outputs, and the data have 2 classes: 3 outputs "
+                       "belong to no class"));
+  CHECK_FALSE(test::contains(says(2), "warning: model"));
+  // Not of ids, of which some are only read.
+  CHECK(output_warning({8, 68}, {.vocab = 68, .classes = 67}).empty());
 }
 
 TEST_CASE("exact: the answers that are right when written an id at a time, and no others") {
