@@ -193,7 +193,7 @@ TEST_CASE("outputs beyond the classes of the data are told, as nothing trains th
                        "belong to no class"));
   CHECK_FALSE(test::contains(says(2), "warning: model"));
   // Not of ids, of which some are only read.
-  CHECK(output_warning({8, 68}, {.vocab = 68, .classes = 67}).empty());
+  CHECK(output_warning({8, 68}, {.input = {8}, .target = {8}, .vocab = 68, .classes = 67}).empty());
 }
 
 TEST_CASE("exact: the answers that are right when written an id at a time, and no others") {
