@@ -101,9 +101,11 @@ Checkpoint read_best_or_newest(const RunFolder& run) {
         const TrainState state = state_from(read_state(path));
         asked = true;
         const auto best = std::find(order.begin(), order.end(), state.best_step);
-        // What is newer than this one is damaged, and tried already.
-        if (state.best && best > order.begin() + static_cast<std::ptrdiff_t>(i)) {
-          std::rotate(order.begin() + static_cast<std::ptrdiff_t>(i), best, best + 1);
+        const auto here = order.begin() + static_cast<std::ptrdiff_t>(i);
+        // The best step need not have been saved; and what is newer than this one is damaged, and
+        // tried already.
+        if (state.best && best != order.end() && best > here) {
+          std::rotate(here, best, best + 1);
           continue;
         }
       }

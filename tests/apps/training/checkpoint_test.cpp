@@ -215,6 +215,22 @@ TEST_CASE(
   NORMA_CHECK_ERROR(FinishedRun(run), "none of its 2 checkpoints can be read");
 }
 
+TEST_CASE("a best step without a checkpoint: the newest one is read", "[training]") {
+  // With a rate of 0 every evaluation is as good as the first, that of step 1.
+  const TemporaryFolder folder;
+  Json config = small_config(4);
+  config["optimizer"]["lr"] = 0.0;
+  config["train"]["eval_every"] = 1;
+  config["train"]["checkpoint_every"] = 2;
+  train(config, folder / "run");
+  const std::string run = folder / "run";
+  REQUIRE_FALSE(fs::exists(step_folder(run, 1)));
+  const ProcessResult result = run_norma("evaluate " + run);
+  INFO(result.err);
+  CHECK(result.status == 0);
+  CHECK(contains(result.out, "checkpoint of step 4"));
+}
+
 TEST_CASE("inspect: a pipe, a folder or a device is refused, and nothing waits", "[cli]") {
   const TemporaryFolder folder;
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
