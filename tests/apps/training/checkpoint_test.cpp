@@ -229,6 +229,7 @@ TEST_CASE("a best step without a checkpoint: the newest one is read", "[training
   INFO(result.err);
   CHECK(result.status == 0);
   CHECK(contains(result.out, "checkpoint of step 4"));
+  CHECK_FALSE(contains(result.err, "warning"));
 }
 
 TEST_CASE("inspect: a pipe, a folder or a device is refused, and nothing waits", "[cli]") {
