@@ -209,8 +209,7 @@ HWY_EXPORT(gradient_f64);
 
 namespace {
 
-// Rows of a chunk: about 16384 elements, some 20 us.
-constexpr std::int64_t kChunk = 16384;  // elements
+constexpr std::int64_t kChunk = 16384;  // elements, some 20 us
 
 template <class T, class F>
 void forward(F f, SoftmaxForm form, const T* x, std::int64_t rows, std::int64_t cols, T* y) {
