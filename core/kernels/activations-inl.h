@@ -67,8 +67,7 @@ struct Smooth {
 struct Gelu : Smooth<Gelu> {
   template <class D, class V>
   HWY_INLINE ValueSlope<V> both(D d, V x) const {
-    // The tail at 40 is 0 in f64 too.
-    const V u = at_most(d, hn::Abs(x), kIsF32<D> ? 15.0 : 40.0);
+    const V u = at_most(d, hn::Abs(x), kGaussEnd<D>);
     const Gauss<V> g = gauss(d, u);
     const V scaled = hn::Mul(u, set(d, 0.39894228040143267794));  // u / sqrt(2 pi)
     const V below = hn::NegMulAdd(scaled, g.exp, g.tail);

@@ -61,18 +61,20 @@ struct AddGradient {
 };
 
 template <class T>
-void forward(Activation a, double parameter, const T* x, T* y, std::size_t n, bool past) {
-  with_activation(a, parameter, [&]<class F>(F f) HWY_ATTR { map(x, y, n, Value<F>{f}, past); });
+void forward(Activation a, double parameter, const T* x, T* y, std::size_t n, bool past,
+             std::size_t ahead) {
+  with_activation(a, parameter,
+                  [&]<class F>(F f) HWY_ATTR { map(x, y, n, Value<F>{f}, past, ahead); });
   FlushStores(past);
 }
 template <class T>
 void backward(Activation a, double parameter, const T* s, const T* dy, bool accumulate, T* dx,
-              std::size_t n, bool past) {
+              std::size_t n, bool past, std::size_t ahead) {
   with_activation(a, parameter, [&]<class F>(F f) HWY_ATTR {
     if (accumulate) {
       map(s, dy, dx, dx, n, AddGradient<F>{f});
     } else {
-      map(s, dy, dx, n, Gradient<F>{f}, past);
+      map(s, dy, dx, n, Gradient<F>{f}, past, ahead);
     }
   });
   FlushStores(past);
@@ -170,19 +172,21 @@ void gate_backward_any(Activation a, const T* g, const T* u, const T* dy, Output
   with_gate(a, [&](auto f) HWY_ATTR { gated_backward(f, g, u, dy, dg, du, n); });
 }
 
-void forward_f32(Activation a, double p, const float* x, float* y, std::size_t n, bool past) {
-  forward(a, p, x, y, n, past);
+void forward_f32(Activation a, double p, const float* x, float* y, std::size_t n, bool past,
+                 std::size_t ahead) {
+  forward(a, p, x, y, n, past, ahead);
 }
-void forward_f64(Activation a, double p, const double* x, double* y, std::size_t n, bool past) {
-  forward(a, p, x, y, n, past);
+void forward_f64(Activation a, double p, const double* x, double* y, std::size_t n, bool past,
+                 std::size_t ahead) {
+  forward(a, p, x, y, n, past, ahead);
 }
 void backward_f32(Activation a, double p, const float* s, const float* dy, bool accumulate,
-                  float* dx, std::size_t n, bool past) {
-  backward(a, p, s, dy, accumulate, dx, n, past);
+                  float* dx, std::size_t n, bool past, std::size_t ahead) {
+  backward(a, p, s, dy, accumulate, dx, n, past, ahead);
 }
 void backward_f64(Activation a, double p, const double* s, const double* dy, bool accumulate,
-                  double* dx, std::size_t n, bool past) {
-  backward(a, p, s, dy, accumulate, dx, n, past);
+                  double* dx, std::size_t n, bool past, std::size_t ahead) {
+  backward(a, p, s, dy, accumulate, dx, n, past, ahead);
 }
 void rows_f32(Activation a, const float* x, std::int64_t stride_x, float* y, std::int64_t stride_y,
               std::int64_t rows, std::size_t cols) {
@@ -252,6 +256,15 @@ bool chunks_past_cache(const T* result, std::int64_t moved) {
   return past_cache(result, kPointwiseGrain, moved * static_cast<std::int64_t>(sizeof(T)));
 }
 
+// How far ahead operands are asked for, where `moved` elements come from memory rather than from a
+// cache: further than a core foresees by itself, but a small part of a chunk.
+template <class T>
+std::size_t elements_ahead(std::int64_t moved) {
+  constexpr std::size_t kBytes = 4096;
+  return moved * static_cast<std::int64_t>(sizeof(T)) > last_cache_bytes() / 4 ? kBytes / sizeof(T)
+                                                                               : 0;
+}
+
 template <class T>
 Output<T> at(Output<T> out, std::int64_t offset) {
   return {out.data ? out.data + offset : nullptr, out.accumulate};
@@ -261,14 +274,16 @@ Output<T> at(Output<T> out, std::int64_t offset) {
 
 void activate(Activation a, double p, const float* x, float* y, std::int64_t n) {
   const bool past = chunks_past_cache(y, 2 * n);
+  const std::size_t ahead = elements_ahead<float>(2 * n);
   chunks(n, [&](std::int64_t b, std::size_t c) {
-    HWY_DYNAMIC_DISPATCH(forward_f32)(a, p, x + b, y + b, c, past);
+    HWY_DYNAMIC_DISPATCH(forward_f32)(a, p, x + b, y + b, c, past, ahead);
   });
 }
 void activate(Activation a, double p, const double* x, double* y, std::int64_t n) {
   const bool past = chunks_past_cache(y, 2 * n);
+  const std::size_t ahead = elements_ahead<double>(2 * n);
   chunks(n, [&](std::int64_t b, std::size_t c) {
-    HWY_DYNAMIC_DISPATCH(forward_f64)(a, p, x + b, y + b, c, past);
+    HWY_DYNAMIC_DISPATCH(forward_f64)(a, p, x + b, y + b, c, past, ahead);
   });
 }
 void activate_rows(Activation a, const float* x, std::int64_t stride_x, float* y,
@@ -294,15 +309,19 @@ void activate_with_slope(Activation a, const double* x, double* y, double* slope
 void activate_backward(Activation a, double p, const float* s, const float* dy, bool accumulate,
                        float* dx, std::int64_t n) {
   const bool past = !accumulate && chunks_past_cache(dx, 3 * n);
+  const std::size_t ahead = elements_ahead<float>(3 * n);
   chunks(n, [&](std::int64_t b, std::size_t c) {
-    HWY_DYNAMIC_DISPATCH(backward_f32)(a, p, s + b, dy + b, accumulate, dx + b, c, past);
+    HWY_DYNAMIC_DISPATCH(backward_f32)
+    (a, p, s + b, dy + b, accumulate, dx + b, c, past, ahead);
   });
 }
 void activate_backward(Activation a, double p, const double* s, const double* dy, bool accumulate,
                        double* dx, std::int64_t n) {
   const bool past = !accumulate && chunks_past_cache(dx, 3 * n);
+  const std::size_t ahead = elements_ahead<double>(3 * n);
   chunks(n, [&](std::int64_t b, std::size_t c) {
-    HWY_DYNAMIC_DISPATCH(backward_f64)(a, p, s + b, dy + b, accumulate, dx + b, c, past);
+    HWY_DYNAMIC_DISPATCH(backward_f64)
+    (a, p, s + b, dy + b, accumulate, dx + b, c, past, ahead);
   });
 }
 void gate(Activation a, const float* g, const float* u, float* y, std::int64_t n) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/kernels/math-inl.h"
 #include "core/kernels/tail-inl.h"
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
@@ -102,8 +103,9 @@ HWY_NOINLINE void Multiply(const Product<T>& p) {
   for (; r < p.rows; ++r) RowPanel<1, kTransposed>(p, r);
 }
 
-// 2^x for x below 128, 0 for x below -126; NaN stays. Relative error 8e-8: x = n + f, |f| <= 1/2,
-// and a minimax polynomial of 2^f (Remez, relative error 1.9e-9 before rounding).
+// 2^x for x below 127, 0 for x below -126; NaN stays. Relative error 8e-8: x = n + f with n the
+// nearest whole number, or sixteenth where that is looked up, and a minimax polynomial of 2^f
+// (relative error before rounding 1.9e-9, or 1.6e-9). See Note [Tables in registers].
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> Exp2(D d, hn::Vec<D> x) {
   if constexpr (sizeof(T) == 8) {
@@ -111,17 +113,15 @@ HWY_INLINE hn::Vec<D> Exp2(D d, hn::Vec<D> x) {
     // Highway's Exp gives 0 for NaN.
     return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -1000.0)), hn::IfThenElse(hn::Eq(x, x), y, x));
   } else {
-    const hn::RebindToSigned<D> di;
-    const auto n = hn::NearestInt(x);
-    const auto f = hn::Sub(x, hn::ConvertTo(d, n));
-    auto y = hn::MulAdd(f, hn::Set(d, 0.000153458120029f), hn::Set(d, 0.00133999312191f));
-    y = hn::MulAdd(f, y, hn::Set(d, 0.00961848895711f));
-    y = hn::MulAdd(f, y, hn::Set(d, 0.0555032877697f));
-    y = hn::MulAdd(f, y, hn::Set(d, 0.240226468906f));
-    y = hn::MulAdd(f, y, hn::Set(d, 0.693147205737f));
-    y = hn::MulAdd(f, y, hn::Set(d, 1.0f));
-    const auto power = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(n, hn::Set(di, 127))));
-    return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -126.0f)), hn::Mul(y, power));
+    const auto magic = hn::Set(d, kStepMagic);
+    const auto shifted = hn::MulAdd(x, hn::Set(d, kSteps), magic);
+    const auto f = hn::NegMulAdd(hn::Sub(shifted, magic), hn::Set(d, 1.0f / kSteps), x);
+    const auto less_one = hn::Mul(
+        f, kHasTables ? polynomial(d, f, 0.0555053028f, 0.240234287f, 0.693147181f)
+                      : polynomial(d, f, 0.000153458120029f, 0.00133999312191f, 0.00961848895711f,
+                                   0.0555032877697f, 0.240226468906f, 0.693147205737f));
+    const auto power = power_of_steps(d, shifted);
+    return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -126.0f)), hn::MulAdd(less_one, power, power));
   }
 }
 

@@ -285,6 +285,24 @@ TEST_CASE("attention: huge logits do not overflow") {
   CHECK(attention(q, k, v).to_vector() == std::vector<double>{20});
 }
 
+// Two keys, of which the second has weight s(x), s the logistic function.
+TEST_CASE("attention: weights have small relative error in f32") {
+  constexpr std::int64_t kPoints = 20001;
+  Tensor k = Tensor::zeros({kPoints, 2, 1, 1}), v = Tensor::zeros({kPoints, 2, 1, 1});
+  for (std::int64_t i = 0; i < kPoints; ++i) {
+    k.mutable_data<float>()[2 * i + 1] =
+        static_cast<float>(-1.5 * static_cast<double>(i) / kPoints);
+    v.mutable_data<float>()[2 * i + 1] = 1;
+  }
+  const Tensor y = attention(Tensor::ones({kPoints, 1, 1, 1}), k, v);
+  double worst = 0;
+  for (std::int64_t i = 0; i < kPoints; ++i) {
+    const double expected = 1 / (1 + std::exp(-static_cast<double>(k.data<float>()[2 * i + 1])));
+    worst = std::max(worst, std::abs(y.data<float>()[i] / expected - 1));
+  }
+  CHECK(worst < 2.8e-7);
+}
+
 TEST_CASE("attention: the largest logit of each head") {
   const Tensor q = Tensor::from({2, 1, 2, 1}, {1, 2, 3, -4});
   const Tensor k = Tensor::from({2, 2, 1, 1}, {1, 2, 5, 7});
