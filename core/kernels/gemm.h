@@ -18,6 +18,13 @@ struct Product {
   std::int64_t lda = 0, ldb = 0, ldc = 0;
 };
 
+// `rows` rows of `length` elements, `ld` apart.
+template <class T>
+struct MatrixRows {
+  const T* data = nullptr;
+  std::int64_t ld = 0, rows = 0, length = 0;
+};
+
 // What happens to a tile of the product while it is in cache: c = activation(c + bias).
 template <class T>
 struct Epilogue {

@@ -190,18 +190,13 @@ HWY_INLINE void ask_for_rows(const T* from, std::int64_t ld, std::int64_t rows,
   }
 }
 
-// Asks for the panel that comes next, a part with every block of rows: `rows` rows of memory, `ld`
-// apart, of `length` elements. They lie too far apart for the hardware to foresee them.
+// Asks for one of `parts` parts of `next`, with every block of rows another: the panel that comes
+// next, whose rows lie too far apart for the hardware to foresee them.
 template <class T>
-struct NextPanel {
-  const T* data = nullptr;
-  std::int64_t ld = 0, rows = 0, length = 0;
-
-  HWY_INLINE void fetch(std::int64_t part, std::int64_t parts) const {
-    const std::int64_t first = part * rows / parts;
-    ask_for_rows<2>(data + first * ld, ld, (part + 1) * rows / parts - first, length);
-  }
-};
+HWY_INLINE void fetch_part(const MatrixRows<T>& next, std::int64_t part, std::int64_t parts) {
+  const std::int64_t first = part * next.rows / parts, stop = (part + 1) * next.rows / parts;
+  ask_for_rows<2>(next.data + first * next.ld, next.ld, stop - first, next.length);
+}
 
 // Note [Order of blocks]. A core that has seen an instruction take equal steps through memory asks
 // for what comes up to 16 steps later: here, 16 blocks of rows. At the end of a tile those are rows
@@ -223,7 +218,7 @@ HWY_INLINE std::int64_t nth_block(std::int64_t k, std::int64_t blocks) {
 // All rows of a tile against one panel: block() over the rows, in their order or in that of the
 // note above.
 template <int kVectors, bool kTransposed, bool kInOrder, class T>
-HWY_INLINE void rows_by_panel(const NextPanel<T>& next, std::int64_t rows, const T* a,
+HWY_INLINE void rows_by_panel(const MatrixRows<T>& next, std::int64_t rows, const T* a,
                               std::int64_t lda, const T* b, std::int64_t ldb, std::int64_t depth,
                               T alpha, T beta, const T* bias, T* c, std::int64_t ldc,
                               std::int64_t cols) {
@@ -231,7 +226,7 @@ HWY_INLINE void rows_by_panel(const NextPanel<T>& next, std::int64_t rows, const
   const std::int64_t blocks = rows / kBlockRows;
   for (std::int64_t k = 0; k < blocks; ++k) {
     const std::int64_t r = (kInOrder ? k : nth_block(k, blocks)) * kBlockRows;
-    if (next.rows > 0) next.fetch(k, blocks);
+    if (next.rows > 0) fetch_part(next, k, blocks);
     const T* from = a + r * step;
     T* to = c + r * ldc;
     if (!kInOrder && k + 1 < blocks && k + kBlocksAhead >= blocks) {
@@ -272,11 +267,12 @@ constexpr std::int64_t copied_pitch(std::int64_t rows) {
 // c = beta c + alpha op(a) op(b) + bias on the calling thread; bias (n) may be null. `panel` holds
 // kPanelDepth * kPanelCols elements, 64-byte aligned. `copy`, which may be null, holds kPanelDepth
 // rows of copied_pitch(m): a transposed A goes there, since its columns lie apart. `alone`: no
-// other thread works on what lies behind these rows; see Note [Order of blocks].
+// other thread works on what lies behind these rows; see Note [Order of blocks]. `after` is what
+// the thread reads next.
 template <class T>
 HWY_INLINE void tile_product(const Product& p, T alpha, const T* a, const T* b, T beta,
                              const std::type_identity_t<T>* bias, T* c, bool alone, T* panel,
-                             T* copy = nullptr) {
+                             T* copy = nullptr, const MatrixRows<T>& after = {}) {
   constexpr std::int64_t kCols = kPanelCols<T>;
   const std::int64_t parts = std::max<std::int64_t>(1, (p.k + kPanelDepth - 1) / kPanelDepth);
   const std::int64_t depth = (p.k + parts - 1) / parts;
@@ -285,8 +281,8 @@ HWY_INLINE void tile_product(const Product& p, T alpha, const T* a, const T* b, 
   const bool asks = p.m >= 64;  // fewer rows do not pay for it
   const auto panel_at = [&](std::int64_t k0, std::int64_t j) {
     const std::int64_t kc = std::min(depth, p.k - k0), cols = std::min(kCols, p.n - j);
-    return p.transpose_b ? NextPanel<T>{b + j * p.ldb + k0, p.ldb, cols, kc}
-                         : NextPanel<T>{b + k0 * p.ldb + j, p.ldb, kc, cols};
+    return p.transpose_b ? MatrixRows<T>{b + j * p.ldb + k0, p.ldb, cols, kc}
+                         : MatrixRows<T>{b + k0 * p.ldb + j, p.ldb, kc, cols};
   };
   for (std::int64_t part = 0; part < parts; ++part) {
     const std::int64_t k0 = part * depth;
@@ -309,11 +305,13 @@ HWY_INLINE void tile_product(const Product& p, T alpha, const T* a, const T* b, 
         rows = panel;
         ldb = kCols;
       }
-      NextPanel<T> next;
+      MatrixRows<T> next;
       if (asks && j + kCols < p.n) {
         next = panel_at(k0, j + kCols);
       } else if (asks && !last) {
         next = panel_at(k0 + depth, 0);
+      } else if (asks) {
+        next = after;
       }
       const auto run = [&]<int kVectors, bool kTransposed>() {
         const T* const added = bias && last ? bias + j : nullptr;

@@ -107,19 +107,19 @@ void linear_backward(BackwardContext& ctx) {
     std::array<kernels::ProductCall<T>, 2> products;
     std::size_t count = 0;
     std::optional<kernels::RowSumCall<T>> sum;
-    if (ctx.needs(0)) {
-      Destination d = ctx.destination(0);
-      products[count++] = {{.m = rows, .n = in, .k = out},
-                           g,
-                           weight.data<T>(),
-                           T(d.accumulate),
-                           d.tensor.mutable_data<T>()};
-    }
     if (ctx.needs(1)) {
       Destination d = ctx.destination(1);
       products[count++] = {{.m = out, .n = in, .k = rows, .transpose_a = true},
                            g,
                            x.data<T>(),
+                           T(d.accumulate),
+                           d.tensor.mutable_data<T>()};
+    }
+    if (ctx.needs(0)) {
+      Destination d = ctx.destination(0);
+      products[count++] = {{.m = rows, .n = in, .k = out},
+                           g,
+                           weight.data<T>(),
                            T(d.accumulate),
                            d.tensor.mutable_data<T>()};
     }
