@@ -1,5 +1,7 @@
 #include "layers/attention.h"
 
+#include <array>
+
 #include "core/config/sizes.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/cast.h"
@@ -188,17 +190,25 @@ Attention::KeysAndValues Attention::read_memory(const Forward& pass) {
   return all;
 }
 
+bool Attention::stacks(const Forward& pass) const {
+  return !cross_ && !pass.cache && !config_.qk_norm && kv_heads_ == config_.heads &&
+         !config_.position.get_if<RopePositionConfig>();
+}
+
+Tensor Attention::stack(const Tensor& x) const {
+  const std::array<Tensor, 3> weights{q_.weight(), k_.weight(), v_.weight()};
+  const std::array<Tensor, 3> biases{q_.bias(), k_.bias(), v_.bias()};
+  return linear_stack(x, weights,
+                      config_.bias ? std::span<const Tensor>(biases) : std::span<const Tensor>());
+}
+
 Tensor Attention::forward(const Tensor& x, const Forward& pass) {
-  const std::int64_t start = pass.cache && !cross_ ? pass.cache->length : 0;
-  const Tensor q = turned(heads_of(q_.forward(x, pass), config_.heads, q_norm_.get(), pass), start);
-  const auto [k, v] = cross_ ? read_memory(pass) : pass.cache ? read_on(x, pass) : read(x, 0, pass);
   AttentionOptions options;
   options.scale = config_.scale;
   options.causal = config_.causal;
   options.window = config_.window.value_or(0);
   options.softcap = config_.softcap.value_or(0);
   options.mask = cross_ ? pass.source_mask : both(pass.mask, pass.visible);
-  options.bias = bias_for(q.size(1), k.size(1), pass);
   if (training() && pass.dropout && config_.dropout > 0) {
     options.dropout = config_.dropout;
     options.dropout_key = pass.key(path());
@@ -206,9 +216,23 @@ Tensor Attention::forward(const Tensor& x, const Forward& pass) {
   Tensor largest;
   const bool wants_logits = pass.observer && pass.observer->wants_logits();
   if (wants_logits) options.largest_logit = &largest;
-  const Tensor y = attention(q, k, v, options);
+  Tensor y;
+  if (stacks(pass)) {
+    options.bias = bias_for(x.size(1), x.size(1), pass);
+    y = attention_stack(stack(x), config_.heads, options);
+  } else {
+    const std::int64_t start = pass.cache && !cross_ ? pass.cache->length : 0;
+    const Tensor q =
+        turned(heads_of(q_.forward(x, pass), config_.heads, q_norm_.get(), pass), start);
+    const auto [k, v] = cross_       ? read_memory(pass)
+                        : pass.cache ? read_on(x, pass)
+                                     : read(x, 0, pass);
+    options.bias = bias_for(q.size(1), k.size(1), pass);
+    y = reshape(attention(q, k, v, options),
+                Shape{x.size(0), x.size(1), config_.heads * head_width_});
+  }
   if (wants_logits) pass.observer->largest_logit(path(), largest);
-  return out_.forward(reshape(y, Shape{x.size(0), x.size(1), config_.heads * head_width_}), pass);
+  return out_.forward(y, pass);
 }
 
 }  // namespace norma

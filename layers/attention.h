@@ -64,6 +64,10 @@ class Attention final : public Layer {
   [[nodiscard]] Tensor forward(const Tensor& x, const Forward& pass) override;
 
  private:
+  // True where nothing stands between the products of x and the attention: then q, k and v are made
+  // in one op. The bits are the same.
+  [[nodiscard]] bool stacks(const Forward& pass) const;
+  [[nodiscard]] Tensor stack(const Tensor& x) const;  // (3, B, T, C)
   // Of all keys that the queries may look at; RoPE has turned k already.
   struct KeysAndValues {
     Tensor k, v;  // (B, S, kv_heads, D)

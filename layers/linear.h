@@ -31,6 +31,7 @@ class Linear final : public Layer {
   // The product with the activation in its tiles.
   [[nodiscard]] Tensor forward(const Tensor& x, FusedActivation activation);
   [[nodiscard]] const Tensor& weight() const { return weight_; }
+  [[nodiscard]] const Tensor& bias() const { return bias_; }  // undefined without one
 
  private:
   Tensor weight_, bias_;

@@ -202,10 +202,10 @@ MatrixRows<T> first_panel(const Product& p, const T* b, std::int64_t j) {
                        : MatrixRows<T>{b + j, p.ldb, depth, std::min(kTileCols, p.n - j)};
 }
 
-// `after`: what the thread reads after the last tile of a row of tiles.
+// `next`: what the thread reads then.
 template <class T>
 void run_tile(const Product& p, const Tiling& t, std::int64_t tile, T alpha, const T* a, const T* b,
-              T beta, T* c, const Epilogue<T>& e, bool alone, const MatrixRows<T>& after) {
+              T beta, T* c, const Epilogue<T>& e, bool alone, const MatrixRows<T>& next) {
   const std::int64_t across = divide_up(p.n, t.cols);
   const std::int64_t i0 = tile / across * t.rows, j0 = tile % across * t.cols;
   Product q = p;
@@ -222,8 +222,7 @@ void run_tile(const Product& p, const Tiling& t, std::int64_t tile, T alpha, con
     blas_product(q, alpha, rows, columns, beta, out);
     for (std::int64_t i = 0; bias && i < q.m; ++i) add_row(bias, q.n, out + i * q.ldc);
   } else {
-    tile_product(q, alpha, rows, columns, beta, bias, out, alone,
-                 j0 + q.n < p.n ? first_panel(p, b, j0 + q.n) : after);
+    tile_product(q, alpha, rows, columns, beta, bias, out, alone, next);
   }
   if (e.activation) activate_rows(*e.activation, out, q.ldc, to, p.ldc, q.m, q.n);
 }
@@ -285,7 +284,8 @@ struct Tiles {
   Tiling tiling{};
   std::int64_t each = 0, all = 0, grain = 1;  // tiles of a product, of the batch, of a chunk
   bool alone = false;                         // no other thread works on the product
-  MatrixRows<T> after{};                      // what is read next
+  std::span<const Factors<T>> more{};         // whose products are added
+  MatrixRows<T> after{};                      // what is read after the last tile of a row of them
   Halves<T> halves{};                         // without: the product is summed as a whole
 
   void cut(std::int64_t batch) {
@@ -294,7 +294,7 @@ struct Tiles {
     if (batch == 1 && p.transpose_b && p.ldb == p.k) after = first_panel(p, b, p.n);
     tiling = choose_tiles(p, batch);
     const std::int64_t size = p.m * p.n;
-    const bool plain = !epilogue.bias && !epilogue.pre && !epilogue.activation;
+    const bool plain = !epilogue.bias && !epilogue.pre && !epilogue.activation && more.empty();
     const bool halved =
         batch == 1 && plain && p.transpose_a && !p.transpose_b && p.k >= 2 * kLeastHalf &&
         size * static_cast<std::int64_t>(sizeof(T)) <= kLargestHalf && size * p.k > kSerialProducts;
@@ -318,24 +318,39 @@ struct Tiles {
         run_half(i, half);
         continue;
       }
-      const std::int64_t item = i / each;
-      run_tile(p, tiling, i % each, alpha, a + step_a.at(item), b + step_b.at(item), beta,
-               c + step_c.at(item), epilogue, alone, after);
+      const std::int64_t item = i / each, tile = i % each;
+      const T* const first = b + step_b.at(item);
+      T* const to = c + step_c.at(item);
+      run_tile(p, tiling, tile, alpha, a + step_a.at(item), first, beta, to, epilogue, alone,
+               more.empty() ? next_of(p, tile, first) : panel_of(p, tile, more[0].b));
+      for (std::size_t k = 0; k < more.size(); ++k) {
+        run_tile(p, tiling, tile, alpha, more[k].a, more[k].b, T(1), to, {}, alone,
+                 k + 1 == more.size() ? next_of(p, tile, first) : panel_of(p, tile, more[k + 1].b));
+      }
     }
   }
 
  private:
+  // The first panel of a tile, and of the one that follows.
+  [[nodiscard]] MatrixRows<T> panel_of(const Product& q, std::int64_t tile, const T* from) const {
+    return first_panel(q, from, tile % divide_up(p.n, tiling.cols) * tiling.cols);
+  }
+  [[nodiscard]] MatrixRows<T> next_of(const Product& q, std::int64_t tile, const T* from) const {
+    return (tile + 1) % divide_up(p.n, tiling.cols) == 0 ? after : panel_of(q, tile + 1, from);
+  }
+
   void run_half(std::int64_t tile, int h) const {
     const std::int64_t middle = round_up(p.k / 2, 8);
     Product q = p;
     if (h == 0) {
       q.k = middle;
-      run_tile<T>(q, tiling, tile, alpha, a, b, beta, c, {}, alone, after);
+      run_tile<T>(q, tiling, tile, alpha, a, b, beta, c, {}, alone, next_of(q, tile, b));
     } else {
       q.k = p.k - middle;
       q.ldc = p.n;
-      run_tile<T>(q, tiling, tile, alpha, a + middle * p.lda, b + middle * p.ldb, T(0),
-                  halves.second, {}, alone, after);
+      const T* const from = b + middle * p.ldb;
+      run_tile<T>(q, tiling, tile, alpha, a + middle * p.lda, from, T(0), halves.second, {}, alone,
+                  next_of(q, tile, from));
     }
     if (!halves.last(tile)) return;
     const std::int64_t across = divide_up(p.n, tiling.cols);
@@ -405,22 +420,24 @@ void run_sum_rows(const RowSumCall<T>& call) {
 
 // The first half of the chunks of all, and then the second; see Note [Halves of a batch].
 template <class T>
-void run_group(std::span<const ProductCall<T>> products, const std::optional<RowSumCall<T>>& sum) {
-  constexpr std::size_t kMost = 4;
-  require(products.size() <= kMost, "gemm_group: expected at most {} products; got {}", kMost,
-          products.size());
-  std::array<Tiles<T>, kMost> tiles;
-  std::optional<Sums<T>> sums;
+void run_group(std::span<const ProductCall<T>> products, std::span<const RowSumCall<T>> sums) {
+  require(products.size() <= kMostInGroup && sums.size() <= kMostInGroup,
+          "gemm_group: expected at most {} products and sums; got {} and {}", kMostInGroup,
+          products.size(), sums.size());
+  std::array<Tiles<T>, kMostInGroup> tiles;
+  std::array<std::optional<Sums<T>>, kMostInGroup> columns;
   std::int64_t chunks = 0, work = 0;
   for (std::size_t i = 0; i < products.size(); ++i) {
     const ProductCall<T>& call = products[i];
     tiles[i] = {.p = call.sizes, .a = call.a, .b = call.b, .beta = call.beta, .c = call.c};
+    tiles[i].epilogue.bias = call.bias;
+    tiles[i].more = call.more;
     tiles[i].cut(1);
     chunks += tiles[i].chunks();
     work += call.sizes.m * call.sizes.n * call.sizes.k;
     if (i > 0) tiles[i - 1].after = first_panel(tiles[i].p, tiles[i].b, 0);
   }
-  if (sum) chunks += sums.emplace(*sum).chunks();
+  for (std::size_t i = 0; i < sums.size(); ++i) chunks += columns[i].emplace(sums[i]).chunks();
   const auto run = [&](std::int64_t chunk) {
     for (const bool second : {false, true}) {
       const auto taken = [&](const auto& part) {
@@ -432,7 +449,9 @@ void run_group(std::span<const ProductCall<T>> products, const std::optional<Row
       for (std::size_t i = 0; i < products.size(); ++i) {
         if (taken(tiles[i])) return;
       }
-      if (sums && taken(*sums)) return;
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        if (taken(*columns[i])) return;
+      }
     }
   };
   parallel_for(chunks, work <= kSerialProducts ? chunks : 1,
@@ -455,12 +474,12 @@ void gemm(const Product& p, double alpha, const double* a, const double* b, doub
 }
 
 void gemm_group(std::span<const ProductCall<float>> products,
-                const std::optional<RowSumCall<float>>& sum) {
-  run_group(products, sum);
+                std::span<const RowSumCall<float>> sums) {
+  run_group(products, sums);
 }
 void gemm_group(std::span<const ProductCall<double>> products,
-                const std::optional<RowSumCall<double>>& sum) {
-  run_group(products, sum);
+                std::span<const RowSumCall<double>> sums) {
+  run_group(products, sums);
 }
 
 namespace {

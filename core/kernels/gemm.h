@@ -40,8 +40,13 @@ void gemm(const Product& p, float alpha, const float* a, const float* b, float b
 void gemm(const Product& p, double alpha, const double* a, const double* b, double beta, double* c,
           const Epilogue<double>& epilogue = {});
 
-// A product c = op(a) op(b) + beta c, and y (cols) = sum over the rows of x (rows, cols), added to
-// y if `accumulate`: what a layer's backward pass has several of.
+// A product c = op(a) op(b) + beta c + bias, and y (cols) = sum over the rows of x (rows, cols),
+// added to y if `accumulate`: what a layer has several of.
+template <class T>
+struct Factors {
+  const T* a = nullptr;
+  const T* b = nullptr;
+};
 template <class T>
 struct ProductCall {
   Product sizes;
@@ -49,6 +54,8 @@ struct ProductCall {
   const T* b = nullptr;
   T beta = 0;
   T* c = nullptr;
+  const T* bias = nullptr;                // (n), added to every row; may be null
+  std::span<const Factors<T>> more = {};  // of the same sizes; their products are added in order
 };
 template <class T>
 struct RowSumCall {
@@ -57,11 +64,13 @@ struct RowSumCall {
   bool accumulate = false;
   T* y = nullptr;
 };
-// Independent of each other, in one parallel loop; the same bits as gemm() and sum_rows().
+// Independent of each other, in one parallel loop; the same bits as gemm() and sum_rows(). At most
+// kMostInGroup of each.
+constexpr std::size_t kMostInGroup = 4;
 void gemm_group(std::span<const ProductCall<float>> products,
-                const std::optional<RowSumCall<float>>& sum);
+                std::span<const RowSumCall<float>> sums);
 void gemm_group(std::span<const ProductCall<double>> products,
-                const std::optional<RowSumCall<double>>& sum);
+                std::span<const RowSumCall<double>> sums);
 
 // The same in one piece on the calling thread, for use inside a parallel loop.
 void gemm_serial(const Product& p, float alpha, const float* a, const float* b, float beta,

@@ -18,6 +18,7 @@
 namespace norma {
 
 extern const OpInfo attention_op;
+extern const OpInfo attention_stack_op;
 
 namespace {
 
@@ -70,50 +71,76 @@ Tensor attention_composed(std::span<const Tensor> inputs, const void* attrs) {
   return permute(y, {0, 2, 1, 3});
 }
 
+// Inputs: q, k and v one behind the other, bias, mask.
+Tensor attention_stack_composed(std::span<const Tensor> inputs, const void* attrs) {
+  const AttentionShape& s = *static_cast<const AttentionShape*>(attrs);
+  std::vector<Tensor> parts;
+  for (std::int64_t i = 0; i < 3; ++i) {
+    parts.push_back(reshape(slice(inputs[0], 0, i, i + 1), {s.batch, s.keys, s.heads, s.width}));
+  }
+  parts.insert(parts.end(), inputs.begin() + 1, inputs.end());
+  return reshape(attention_composed(parts, attrs), {s.batch, s.queries, s.heads * s.width});
+}
+
 template <class T>
 const T* pointer(const Tensor& t) {
   return t.defined() ? t.data<T>() : nullptr;
 }
 
+// What the op saved from `first` on: bias, mask, y, stats.
+template <class T>
+void run_backward(BackwardContext& ctx, kernels::AttentionInputs<T> in, int first,
+                  const kernels::AttentionGradients<T>& out) {
+  const Tensor bias = ctx.saved(first), mask = ctx.saved(first + 1);
+  const Tensor y = ctx.saved(first + 2), stats = ctx.saved(first + 3);
+  in.bias = pointer<T>(bias);
+  in.mask = pointer<std::uint8_t>(mask);
+  kernels::attention_backward(ctx.attrs<AttentionShape>(), in, y.data<T>(), stats.data<T>(),
+                              ctx.grad_output().data<T>(), out);
+}
+
 void attention_backward(BackwardContext& ctx) {
-  const AttentionShape& s = ctx.attrs<AttentionShape>();
-  const Tensor& dy = ctx.grad_output();
-  const Tensor q = ctx.saved(0), k = ctx.saved(1), v = ctx.saved(2), bias = ctx.saved(3);
-  const Tensor mask = ctx.saved(4), y = ctx.saved(5), stats = ctx.saved(6);
-  dispatch_compute(dy.dtype(), "attention", [&]<class T>() {
+  const Tensor q = ctx.saved(0), k = ctx.saved(1), v = ctx.saved(2);
+  dispatch_compute(q.dtype(), "attention", [&]<class T>() {
     kernels::AttentionGradients<T> out;
     gradient_destination(ctx, 0, out.dq, out.accumulate_dq);
     gradient_destination(ctx, 1, out.dk, out.accumulate_dk);
     gradient_destination(ctx, 2, out.dv, out.accumulate_dv);
     gradient_destination(ctx, 3, out.dbias, out.accumulate_dbias);
-    kernels::attention_backward(
-        s, {q.data<T>(), k.data<T>(), v.data<T>(), pointer<T>(bias), pointer<std::uint8_t>(mask)},
-        y.data<T>(), stats.data<T>(), dy.data<T>(), out);
+    run_backward<T>(ctx, {.q = q.data<T>(), .k = k.data<T>(), .v = v.data<T>()}, 3, out);
   });
 }
 
-void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
-  require(q.defined() && k.defined() && v.defined() && q.shape().rank() == 4 &&
-              k.shape().rank() == 4 && k.shape() == v.shape() && q.shape()[0] == k.shape()[0] &&
-              q.shape()[3] == k.shape()[3],
-          "attention: expected q (B, T, H, D), and k and v (B, S, H', D); got q {}, k {}, v {}", q,
-          k, v);
-  require(is_floating(q.dtype()) && q.dtype() == k.dtype() && q.dtype() == v.dtype(),
-          "attention: q, k and v must have one floating type; got {}, {} and {}",
-          name_of(q.dtype()), name_of(k.dtype()), name_of(v.dtype()));
-  const std::int64_t heads = q.shape()[2], kv_heads = k.shape()[2];
-  require(heads >= 1 && kv_heads >= 1 && heads % kv_heads == 0,
-          "attention: the {} kv heads must divide the {} heads", kv_heads, heads);
-  const std::int64_t batch = q.shape()[0], queries = q.shape()[1], keys = k.shape()[1];
-  const Shape of_keys{batch, keys}, of_pairs{batch, queries, keys}, shared{1, queries, keys};
-  const Shape bias{heads, queries, keys};
+void attention_stack_backward(BackwardContext& ctx) {
+  const Tensor qkv = ctx.saved(0);
+  const std::int64_t part = qkv.numel() / 3;
+  dispatch_compute(qkv.dtype(), "attention_stack", [&]<class T>() {
+    kernels::AttentionGradients<T> out;
+    gradient_destination(ctx, 0, out.dq, out.accumulate_dq);
+    if (out.dq) {
+      out.dk = out.dq + part;
+      out.dv = out.dk + part;
+      out.accumulate_dk = out.accumulate_dv = out.accumulate_dq;
+    }
+    gradient_destination(ctx, 1, out.dbias, out.accumulate_dbias);
+    const T* q = qkv.data<T>();
+    run_backward<T>(ctx, {.q = q, .k = q + part, .v = q + 2 * part}, 1, out);
+  });
+}
+
+// What goes for every form; fills in the shape of what it says, and what the options say.
+AttentionShape checked_shape(const AttentionOptions& o, DType dtype, AttentionShape s) {
+  require(s.heads >= 1 && s.kv_heads >= 1 && s.heads % s.kv_heads == 0,
+          "attention: the {} kv heads must divide the {} heads", s.kv_heads, s.heads);
+  const Shape of_keys{s.batch, s.keys}, of_pairs{s.batch, s.queries, s.keys};
+  const Shape shared{1, s.queries, s.keys}, bias{s.heads, s.queries, s.keys};
   require(!o.mask.defined() || (o.mask.dtype() == DType::u8 &&
                                 (o.mask.shape() == of_keys || o.mask.shape() == of_pairs ||
                                  o.mask.shape() == shared)),
           "attention: mask must have shape {}, {} or {} and type u8 (1: the key counts); got {} of "
           "{}; what is added to the logits goes into bias",
           of_keys, of_pairs, shared, o.mask, o.mask.defined() ? name_of(o.mask.dtype()) : "none");
-  require(!o.bias.defined() || (o.bias.dtype() == q.dtype() && o.bias.shape() == bias),
+  require(!o.bias.defined() || (o.bias.dtype() == dtype && o.bias.shape() == bias),
           "attention: bias must have shape {} and the type of q; got {} of {}", bias, o.bias,
           o.bias.defined() ? name_of(o.bias.dtype()) : "none");
   require(o.dropout >= 0 && o.dropout <= 1, "attention: dropout must lie in [0, 1]; got {}",
@@ -121,26 +148,6 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOpt
   require(o.softcap >= 0 && std::isfinite(o.softcap),
           "attention: softcap must be at least 0; got {}", o.softcap);
   require(o.window >= 0, "attention: window must be at least 0; got {}", o.window);
-}
-
-}  // namespace
-
-const OpInfo attention_op{"attention", attention_backward, attention_composed};
-
-Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
-  check(q, k, v, o);
-  if (is_half(q.dtype())) {
-    AttentionOptions wide = o;
-    if (o.bias.defined()) wide.bias = to(o.bias, DType::f32);
-    return to(attention(to(q, DType::f32), to(k, DType::f32), to(v, DType::f32), wide), q.dtype());
-  }
-  AttentionShape s;
-  s.batch = q.shape()[0];
-  s.queries = q.shape()[1];
-  s.heads = q.shape()[2];
-  s.width = q.shape()[3];
-  s.keys = k.shape()[1];
-  s.kv_heads = k.shape()[2];
   s.scale =
       o.scale.value_or(1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, s.width))));
   s.softcap = o.softcap;
@@ -151,28 +158,96 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   if (o.mask.defined()) {
     const bool pairs = o.mask.shape().rank() == 3;
     s.mask_query_stride = pairs ? s.keys : 0;
-    const bool shared = pairs && o.mask.shape()[0] == 1;
-    s.mask_sample_stride = shared ? 0 : s.keys * (pairs ? s.queries : 1);
+    const bool one_for_all = pairs && o.mask.shape()[0] == 1;
+    s.mask_sample_stride = one_for_all ? 0 : s.keys * (pairs ? s.queries : 1);
   }
-  Tensor y = Tensor::empty(q.shape(), q.dtype());
-  Tensor stats = Tensor::empty({s.batch, s.heads, s.queries, 2}, q.dtype());
-  dispatch_compute(q.dtype(), "attention", [&]<class T>() {
-    std::vector<T> largest;
-    if (o.largest_logit) largest.resize(static_cast<std::size_t>(s.batch * s.heads));
-    kernels::attention_forward(
-        s,
-        {q.data<T>(), k.data<T>(), v.data<T>(), pointer<T>(o.bias), pointer<std::uint8_t>(o.mask)},
-        y.mutable_data<T>(), stats.mutable_data<T>(), o.largest_logit ? largest.data() : nullptr);
-    if (!o.largest_logit) return;
-    Tensor most = Tensor::full({s.heads}, -std::numeric_limits<double>::infinity(), q.dtype());
-    T* m = most.mutable_data<T>();
-    for (std::size_t i = 0; i < largest.size(); ++i) {
-      T& of_head = m[static_cast<std::int64_t>(i) % s.heads];
-      if (std::isnan(largest[i]) || largest[i] > of_head) of_head = largest[i];
-    }
-    *o.largest_logit = most;
+  return s;
+}
+
+AttentionOptions widened(const AttentionOptions& o) {
+  AttentionOptions wide = o;
+  if (o.bias.defined()) wide.bias = to(o.bias, DType::f32);
+  return wide;
+}
+
+// y and stats from q, k and v.
+template <class T>
+void run_forward(const AttentionShape& s, const AttentionOptions& o, const T* q, const T* k,
+                 const T* v, Tensor& y, Tensor& stats) {
+  stats = Tensor::empty({s.batch, s.heads, s.queries, 2}, y.dtype());
+  std::vector<T> largest;
+  if (o.largest_logit) largest.resize(static_cast<std::size_t>(s.batch * s.heads));
+  kernels::attention_forward(s, {q, k, v, pointer<T>(o.bias), pointer<std::uint8_t>(o.mask)},
+                             y.mutable_data<T>(), stats.mutable_data<T>(),
+                             o.largest_logit ? largest.data() : nullptr);
+  if (!o.largest_logit) return;
+  Tensor most = Tensor::full({s.heads}, -std::numeric_limits<double>::infinity(), y.dtype());
+  T* m = most.mutable_data<T>();
+  for (std::size_t i = 0; i < largest.size(); ++i) {
+    T& of_head = m[static_cast<std::int64_t>(i) % s.heads];
+    if (std::isnan(largest[i]) || largest[i] > of_head) of_head = largest[i];
+  }
+  *o.largest_logit = most;
+}
+
+}  // namespace
+
+const OpInfo attention_op{"attention", attention_backward, attention_composed};
+const OpInfo attention_stack_op{"attention_stack", attention_stack_backward,
+                                attention_stack_composed};
+
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
+  require(q.defined() && k.defined() && v.defined() && q.shape().rank() == 4 &&
+              k.shape().rank() == 4 && k.shape() == v.shape() && q.shape()[0] == k.shape()[0] &&
+              q.shape()[3] == k.shape()[3],
+          "attention: expected q (B, T, H, D), and k and v (B, S, H', D); got q {}, k {}, v {}", q,
+          k, v);
+  const DType dtype = q.dtype();
+  require(is_floating(dtype) && dtype == k.dtype() && dtype == v.dtype(),
+          "attention: q, k and v must have one floating type; got {}, {} and {}", name_of(dtype),
+          name_of(k.dtype()), name_of(v.dtype()));
+  const AttentionShape s = checked_shape(o, dtype,
+                                         {.batch = q.size(0),
+                                          .queries = q.size(1),
+                                          .keys = k.size(1),
+                                          .heads = q.size(2),
+                                          .kv_heads = k.size(2),
+                                          .width = q.size(3)});
+  if (is_half(dtype)) {
+    return to(attention(to(q, DType::f32), to(k, DType::f32), to(v, DType::f32), widened(o)),
+              dtype);
+  }
+  Tensor y = Tensor::empty(q.shape(), dtype), stats;
+  dispatch_compute(dtype, "attention", [&]<class T>() {
+    run_forward(s, o, q.data<T>(), k.data<T>(), v.data<T>(), y, stats);
   });
   record(attention_op, y, {q, k, v, o.bias, o.mask}, {q, k, v, o.bias, o.mask, y, stats}, s);
+  return y;
+}
+
+Tensor attention_stack(const Tensor& qkv, std::int64_t heads, const AttentionOptions& o) {
+  require(
+      qkv.defined() && qkv.rank() == 4 && qkv.size(0) == 3 && heads >= 1 &&
+          qkv.size(3) % heads == 0 && is_floating(qkv.dtype()),
+      "attention_stack: expected q, k and v as (3, B, T, C), with C a multiple of the {} heads, "
+      "of a floating type; got {}",
+      heads, qkv);
+  const DType dtype = qkv.dtype();
+  const AttentionShape s = checked_shape(o, dtype,
+                                         {.batch = qkv.size(1),
+                                          .queries = qkv.size(2),
+                                          .keys = qkv.size(2),
+                                          .heads = heads,
+                                          .kv_heads = heads,
+                                          .width = qkv.size(3) / heads});
+  if (is_half(dtype)) return to(attention_stack(to(qkv, DType::f32), heads, widened(o)), dtype);
+  Tensor y = Tensor::empty(qkv.shape().sub(1, 4), dtype), stats;
+  dispatch_compute(dtype, "attention_stack", [&]<class T>() {
+    const std::int64_t part = qkv.numel() / 3;
+    const T* q = qkv.data<T>();
+    run_forward(s, o, q, q + part, q + 2 * part, y, stats);
+  });
+  record(attention_stack_op, y, {qkv, o.bias, o.mask}, {qkv, o.bias, o.mask, y, stats}, s);
   return y;
 }
 

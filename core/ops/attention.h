@@ -43,4 +43,10 @@ struct AttentionOptions {
 [[nodiscard]] Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                const AttentionOptions& options = {});
 
+// The same for queries, keys and values of as many heads that lie one behind the other, as
+// linear_stack() gives them: qkv (3, B, T, C), C a multiple of the heads; y (B, T, C).
+// Throws: if C is none; otherwise as attention().
+[[nodiscard]] Tensor attention_stack(const Tensor& qkv, std::int64_t heads,
+                                     const AttentionOptions& options = {});
+
 }  // namespace norma

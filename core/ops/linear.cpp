@@ -1,7 +1,9 @@
 #include "core/ops/linear.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <vector>
 
 #include "core/autograd.h"
 #include "core/kernels/activations.h"
@@ -106,7 +108,7 @@ void linear_backward(BackwardContext& ctx) {
     const T* g = dz.data<T>();
     std::array<kernels::ProductCall<T>, 2> products;
     std::size_t count = 0;
-    std::optional<kernels::RowSumCall<T>> sum;
+    kernels::RowSumCall<T> sum;
     if (ctx.needs(1)) {
       Destination d = ctx.destination(1);
       products[count++] = {{.m = out, .n = in, .k = rows, .transpose_a = true},
@@ -127,30 +129,110 @@ void linear_backward(BackwardContext& ctx) {
       Destination d = ctx.destination(2);
       sum = {g, rows, out, d.accumulate, d.tensor.mutable_data<T>()};
     }
-    kernels::gemm_group(std::span<const kernels::ProductCall<T>>(products.data(), count), sum);
+    kernels::gemm_group(std::span<const kernels::ProductCall<T>>(products.data(), count),
+                        std::span<const kernels::RowSumCall<T>>(&sum, sum.y ? 1 : 0));
   });
+}
+
+// --- linear_stack -------------------------------------------------------------------------------
+constexpr std::size_t kMostMaps = 3;
+
+struct StackAttrs {
+  std::size_t maps = 0;
+  bool bias = false;
+};
+
+// Inputs: x, the weights, the biases.
+Tensor linear_stack_composed(std::span<const Tensor> inputs, const void* attrs) {
+  const auto& a = *static_cast<const StackAttrs*>(attrs);
+  std::vector<Tensor> parts;
+  for (std::size_t i = 0; i < a.maps; ++i) {
+    const Tensor y =
+        linear(inputs[0], inputs[1 + i], a.bias ? inputs[1 + a.maps + i] : Tensor(), {});
+    Shape one{1};
+    for (std::int64_t size : y.shape()) one.push_back(size);
+    parts.push_back(reshape(y, one));
+  }
+  return concatenate(parts, 0);
+}
+
+// dx = sum of dy[i] weights[i]; dweights[i] = dy[i]^T x, dbiases[i] = sum of dy[i] over its rows.
+void linear_stack_backward(BackwardContext& ctx) {
+  const auto& attrs = ctx.attrs<StackAttrs>();
+  const int n = static_cast<int>(attrs.maps);
+  const Tensor x = ctx.saved(0), dy = ctx.take_grad_output();
+  const std::int64_t in = x.size(-1), out = dy.size(-1);
+  const std::int64_t rows = x.shape().numel(0, x.rank() - 1);
+  dispatch_compute(x.dtype(), "linear_stack", [&]<class T>() {
+    const auto part = [&](int i) { return dy.data<T>() + i * rows * out; };
+    std::array<kernels::ProductCall<T>, kMostMaps + 1> products;
+    std::array<kernels::RowSumCall<T>, kMostMaps> sums;
+    std::array<kernels::Factors<T>, kMostMaps> factors;
+    std::size_t num_products = 0, num_sums = 0;
+    for (int i = 0; i < n; ++i) {
+      if (ctx.needs(1 + i)) {
+        Destination d = ctx.destination(1 + i);
+        products[num_products++] = {{.m = out, .n = in, .k = rows, .transpose_a = true},
+                                    part(i),
+                                    x.data<T>(),
+                                    T(d.accumulate),
+                                    d.tensor.mutable_data<T>()};
+      }
+      if (attrs.bias && ctx.needs(1 + n + i)) {
+        Destination d = ctx.destination(1 + n + i);
+        sums[num_sums++] = {part(i), rows, out, d.accumulate, d.tensor.mutable_data<T>()};
+      }
+    }
+    std::array<Tensor, kMostMaps> weights;  // which may have been widened for this moment alone
+    if (ctx.needs(0)) {
+      for (int i = n - 1; i >= 0; --i) {
+        const auto k = static_cast<std::size_t>(n - 1 - i);
+        weights[k] = ctx.saved(1 + i);
+        factors[k] = {part(i), weights[k].data<T>()};
+      }
+      Destination d = ctx.destination(0);
+      products[num_products++] = {{.m = rows, .n = in, .k = out},
+                                  factors[0].a,
+                                  factors[0].b,
+                                  T(d.accumulate),
+                                  d.tensor.mutable_data<T>(),
+                                  nullptr,
+                                  std::span(factors.data() + 1, attrs.maps - 1)};
+    }
+    kernels::gemm_group(std::span<const kernels::ProductCall<T>>(products.data(), num_products),
+                        std::span<const kernels::RowSumCall<T>>(sums.data(), num_sums));
+  });
+}
+
+// What linear() asks of x, a weight and a bias.
+void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  require(x.rank() >= 1, "{}: x must have at least one axis; got a scalar", op);
+  const std::int64_t in = x.size(-1);
+  require(weight.rank() == 2 && weight.size(1) == in,
+          "{}: weight must have shape (out, {}), for the last axis of x {}; got {}", op, in,
+          x.shape(), weight.shape());
+  const std::int64_t out = weight.size(0);
+  require(!bias.defined() || bias.shape() == Shape{out},
+          "{}: bias must have shape ({}), for weight {}; got {}", op, out, weight.shape(), bias);
+  const DType dtype = x.dtype();
+  require(
+      weight.dtype() == dtype && (!bias.defined() || bias.dtype() == dtype) && is_floating(dtype),
+      "{}: x, weight and bias must have one floating type; got {}, {} and {}; convert with "
+      "to(x, dtype)",
+      op, name_of(dtype), name_of(weight.dtype()),
+      bias.defined() ? name_of(bias.dtype()) : "no bias");
 }
 
 }  // namespace
 
 extern const OpInfo linear_op;
+extern const OpInfo linear_stack_op;
 const OpInfo linear_op{"linear", linear_backward, linear_composed, linear_recompute};
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, LinearOptions options) {
-  require(x.rank() >= 1, "linear: x must have at least one axis; got a scalar");
-  const std::int64_t in = x.size(-1);
-  require(weight.rank() == 2 && weight.size(1) == in,
-          "linear: weight must have shape (out, {}), for the last axis of x {}; got {}", in,
-          x.shape(), weight.shape());
-  const std::int64_t out = weight.size(0);
-  require(!bias.defined() || bias.shape() == Shape{out},
-          "linear: bias must have shape ({}), for weight {}; got {}", out, weight.shape(), bias);
+  check("linear", x, weight, bias);
+  const std::int64_t in = x.size(-1), out = weight.size(0);
   const DType dtype = x.dtype();
-  require(
-      weight.dtype() == dtype && (!bias.defined() || bias.dtype() == dtype) && is_floating(dtype),
-      "linear: x, weight and bias must have one floating type; got {}, {} and {}; convert with "
-      "to(x, dtype)",
-      name_of(dtype), name_of(weight.dtype()), bias.defined() ? name_of(bias.dtype()) : "no bias");
   if (is_half(dtype)) {
     const Tensor wide_bias = bias.defined() ? to(bias, DType::f32) : bias;
     return to(linear(to(x, DType::f32), to(weight, DType::f32), wide_bias, options), dtype);
@@ -178,6 +260,56 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, LinearO
   record(linear_op, std::span<Tensor>(&y, 1), inputs, std::span<const Tensor>(kept.data(), count),
          options);
   if (keep_pre) allow_recompute(y);
+  return y;
+}
+
+const OpInfo linear_stack_op{"linear_stack", linear_stack_backward, linear_stack_composed};
+
+Tensor linear_stack(const Tensor& x, std::span<const Tensor> weights,
+                    std::span<const Tensor> biases) {
+  const std::size_t n = weights.size();
+  require(n >= 1 && n <= kMostMaps, "linear_stack: expected 1 to {} weights; got {}", kMostMaps, n);
+  require(biases.empty() || biases.size() == n,
+          "linear_stack: expected as many biases as weights, {}, or none; got {}", n,
+          biases.size());
+  for (std::size_t i = 0; i < n; ++i) {
+    require(biases.empty() || biases[i].defined(), "linear_stack: bias {} is not defined", i);
+    check("linear_stack", x, weights[i], biases.empty() ? Tensor() : biases[i]);
+    require(weights[i].shape() == weights[0].shape(),
+            "linear_stack: the weights must have one shape; got {} and {}", weights[0].shape(),
+            weights[i].shape());
+  }
+  const DType dtype = x.dtype();
+  std::array<Tensor, 1 + 2 * kMostMaps> kept{x};
+  std::copy(weights.begin(), weights.end(), kept.begin() + 1);
+  std::copy(biases.begin(), biases.end(), kept.begin() + 1 + static_cast<std::ptrdiff_t>(n));
+  const std::span<const Tensor> inputs(kept.data(), 1 + n + biases.size());
+  if (is_half(dtype)) {
+    for (Tensor& t : kept) {
+      if (t.defined()) t = to(t, DType::f32);
+    }
+    return to(linear_stack(kept[0], inputs.subspan(1, n), inputs.subspan(1 + n)), dtype);
+  }
+  const std::int64_t in = x.size(-1), out = weights[0].size(0);
+  Shape shape{static_cast<std::int64_t>(n)};
+  for (std::int64_t size : x.shape()) shape.push_back(size);
+  shape.set(-1, out);
+  const std::int64_t rows = x.shape().numel(0, x.rank() - 1);
+  Tensor y = Tensor::empty(shape, dtype);
+  dispatch_compute(dtype, "linear_stack", [&]<class T>() {
+    std::array<kernels::ProductCall<T>, kMostMaps> products;
+    for (std::size_t i = 0; i < n; ++i) {
+      products[i] = {{.m = rows, .n = out, .k = in, .transpose_b = true},
+                     x.data<T>(),
+                     weights[i].data<T>(),
+                     T(0),
+                     y.mutable_data<T>() + static_cast<std::int64_t>(i) * rows * out,
+                     biases.empty() ? nullptr : biases[i].data<T>()};
+    }
+    kernels::gemm_group(std::span<const kernels::ProductCall<T>>(products.data(), n),
+                        std::span<const kernels::RowSumCall<T>>());
+  });
+  record(linear_stack_op, std::span<Tensor>(&y, 1), inputs, inputs, StackAttrs{n, !biases.empty()});
   return y;
 }
 

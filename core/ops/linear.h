@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "core/tensor.h"
 
@@ -24,5 +25,16 @@ struct LinearOptions {
 // Throws: if a shape does not fit or the types differ.
 [[nodiscard]] Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                             LinearOptions options = {});
+
+// y[i] = x weights[i]^T + biases[i]: several maps of one x, such as those to the queries, keys and
+// values of attention, in one op and one parallel loop each way.
+//
+// Shapes: x (..., in), each weight (out, in), each bias (out), or no biases at all; y (n, ...,
+// out). Saves: x, weights, biases. Numerics: each y[i] has the bits of linear(); the gradient of x
+// is the sum of what the maps give, from the last to the first. Throws: for fewer than 1 or more
+// than 3 weights; if they differ in shape, or there are biases, but not as many; otherwise as
+// linear().
+[[nodiscard]] Tensor linear_stack(const Tensor& x, std::span<const Tensor> weights,
+                                  std::span<const Tensor> biases = {});
 
 }  // namespace norma

@@ -10,6 +10,7 @@ namespace norma {
   X(add_scalar) \
   X(alias) \
   X(attention) \
+  X(attention_stack) \
   X(avg_pool2d) \
   X(bce_loss) \
   X(broadcast_to) \
@@ -32,6 +33,7 @@ namespace norma {
   X(huber_loss) \
   X(leaky_relu) \
   X(linear) \
+  X(linear_stack) \
   X(log) \
   X(log_softmax) \
   X(logsumexp) \

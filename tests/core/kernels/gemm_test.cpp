@@ -149,8 +149,8 @@ TEST_CASE("gemm and sum_rows give the same bits at any number of threads", "[thr
     const std::vector<kernels::ProductCall<float>> calls{
         {{.m = m, .n = n, .k = k}, a.data(), b.data(), 0.0f, other.data()},
         {halved, a.data(), b.data(), 1.0f, beside.data()}};
-    kernels::gemm_group(calls,
-                        kernels::RowSumCall<float>{b.data(), k, n, false, beside_sum.data()});
+    const kernels::RowSumCall<float> columns{b.data(), k, n, false, beside_sum.data()};
+    kernels::gemm_group(calls, std::span(&columns, 1));
     CHECK(other == c);
     CHECK(beside == small);
     CHECK(beside_sum == sum);

@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "core/kernels/attention.h"
+#include "core/ops/cast.h"
+#include "core/ops/movement.h"
 #include "tests/support/op_case.h"
 
 namespace norma::test {
@@ -171,6 +173,81 @@ NORMA_OP_CASE(attention, dropout) {
                               {shapes(2, 3, 3, 2, 1, 2), shapes(2, 33, 270, 2, 1, 8)});
   row.reference = nullptr;  // its composed form draws the same numbers
   return row;
+}
+
+// Inputs: qkv (3, B, T, C) and, if there are two, the bias.
+NORMA_OP_CASE(attention_stack, plain) {
+  const auto split = [](const Tensor& qkv) {
+    std::vector<Tensor> parts;
+    const Shape heads{qkv.size(1), qkv.size(2), 2, qkv.size(3) / 2};
+    for (std::int64_t i = 0; i < 3; ++i) {
+      parts.push_back(reshape(slice(qkv, 0, i, i + 1), heads));
+    }
+    return parts;
+  };
+  const AttentionOptions options{.causal = true};
+  OpCase row{.run =
+                 [=](const auto& in) {
+                   AttentionOptions o = options;
+                   if (in.size() > 1) o.bias = in[1];
+                   return attention_stack(in[0], 2, o);
+                 },
+             .reference =
+                 [=](const auto& in) {
+                   std::vector<Tensor> parts = split(in[0]);
+                   if (in.size() > 1) parts.push_back(in[1]);
+                   return naive(parts, options);
+                 },
+             .samples = {{{3, 2, 3, 4}},
+                         {{3, 2, 5, 6}, {2, 5, 5}},
+                         {{3, 1, 37, 34}},
+                         {{3, 0, 2, 4}},
+                         {{3, 4, 64, 64}}},
+             .low = -1.5,
+             .high = 1.5};
+  row.errors = {{[=] {
+                   (void)attention_stack(Tensor::zeros({2, 1, 3, 4}), 2);
+                 },
+                 "attention_stack: expected q, k and v as (3, B, T, C), with C a multiple of the 2 "
+                 "heads, of a floating type; got (2, 1, 3, 4)"},
+                {[=] {
+                   (void)attention_stack(Tensor::zeros({3, 1, 3, 5}), 2);
+                 },
+                 "of the 2 heads"},
+                {[=] {
+                   (void)attention_stack(Tensor::zeros({3, 1, 3, 4}), 0);
+                 },
+                 "of the 0 heads"},
+                {[=] { (void)attention_stack(Tensor(), 1); }, "got none"},
+                {[=] {
+                   (void)attention_stack(Tensor::zeros({3, 1, 3, 4}), 2, {.dropout = 2});
+                 },
+                 "attention: dropout must lie in [0, 1]; got 2"}};
+  return row;
+}
+
+TEST_CASE("attention_stack: mask, dropout, largest logits and half types as attention()") {
+  const Tensor qkv = random_tensor({3, 2, 21, 12}, 3, DType::f32);
+  std::vector<double> mask(2 * 21, 1.0);
+  for (std::size_t j = 0; j < 21; j += 4) mask[j] = 0;
+  Tensor largest[2];
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    const Tensor in = to(qkv, dtype);
+    std::vector<Tensor> parts;
+    for (std::int64_t i = 0; i < 3; ++i) {
+      parts.push_back(reshape(slice(in, 0, i, i + 1), {2, 21, 3, 4}));
+    }
+    AttentionOptions o{.mask = Tensor::from({2, 21}, mask, DType::u8),
+                       .dropout = 0.2,
+                       .dropout_key = {1, 2},
+                       .largest_logit = &largest[0]};
+    const Tensor whole = attention(parts[0], parts[1], parts[2], o);
+    o.largest_logit = &largest[1];
+    const Tensor stacked = attention_stack(in, 3, o);
+    CHECK(stacked.shape() == Shape{2, 21, 12});
+    CHECK(same_bits(reshape(whole, {2, 21, 12}), stacked));
+    CHECK(same_bits(largest[0], largest[1]));
+  }
 }
 
 // Golden values: torch 2.13.0, scaled_dot_product_attention with is_causal and enable_gqa.

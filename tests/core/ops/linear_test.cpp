@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/ops/cast.h"
+#include "core/ops/movement.h"
 #include "tests/support/op_case.h"
 
 namespace norma::test {
@@ -82,6 +83,110 @@ NORMA_OP_CASE(linear, relu) { return row(FusedActivation::relu); }
 NORMA_OP_CASE(linear, gelu) { return row(FusedActivation::gelu); }
 NORMA_OP_CASE(linear, gelu_tanh) { return row(FusedActivation::gelu_tanh); }
 NORMA_OP_CASE(linear, silu) { return row(FusedActivation::silu); }
+
+// Inputs: x, the weights, the biases.
+OpCase stack_row(std::size_t maps, std::vector<std::vector<Shape>> samples) {
+  OpCase c;
+  c.run = [=](const std::vector<Tensor>& x) {
+    const std::span<const Tensor> all(x);
+    return linear_stack(x[0], all.subspan(1, maps), all.subspan(1 + maps));
+  };
+  c.reference = [=](const std::vector<Tensor>& x) {
+    std::vector<double> y;
+    for (std::size_t i = 0; i < maps; ++i) {
+      std::vector<Tensor> one{x[0], x[1 + i]};
+      if (x.size() > 1 + maps) one.push_back(x[1 + maps + i]);
+      const auto part = row(FusedActivation::none).reference(one);
+      y.insert(y.end(), part.begin(), part.end());
+    }
+    return y;
+  };
+  c.samples = std::move(samples);
+  c.tolerance_f32 = 1e-5;
+  return c;
+}
+
+NORMA_OP_CASE(linear_stack, three) {
+  OpCase c = stack_row(3, {{{3, 4}, {5, 4}, {5, 4}, {5, 4}, {5}, {5}, {5}},
+                           {{2, 7, 3}, {4, 3}, {4, 3}, {4, 3}},
+                           {{17, 31}, {15, 31}, {15, 31}, {15, 31}, {15}, {15}, {15}},
+                           {{5}, {2, 5}, {2, 5}, {2, 5}, {2}, {2}, {2}},
+                           {{0, 4}, {5, 4}, {5, 4}, {5, 4}, {5}, {5}, {5}},
+                           {{4, 129, 33}, {64, 33}, {64, 33}, {64, 33}, {64}, {64}, {64}}});
+  const Tensor x = Tensor::ones({2, 3}), w = Tensor::ones({4, 3}), b = Tensor::ones({4});
+  const std::vector<Tensor> two{w, w}, none, four{w, w, w, w}, mixed{w, Tensor::ones({5, 3})};
+  c.errors = {{[=] { (void)linear_stack(x, none); }, "expected 1 to 3 weights; got 0"},
+              {[=] { (void)linear_stack(x, four); }, "expected 1 to 3 weights; got 4"},
+              {[=] { (void)linear_stack(x, two, std::span(&b, 1)); },
+               "expected as many biases as weights, 2, or none; got 1"},
+              {[=] {
+                 (void)linear_stack(x, two, std::vector<Tensor>{b, Tensor()});
+               },
+               "linear_stack: bias 1 is not defined"},
+              {[=] { (void)linear_stack(x, mixed); },
+               "linear_stack: the weights must have one shape; got (4, 3) and (5, 3)"},
+              {[=] {
+                 (void)linear_stack(Tensor::ones({2, 5}), two);
+               },
+               "linear_stack: weight must have shape (out, 5), for the last axis of x (2, 5); got "
+               "(4, 3)"}};
+  return c;
+}
+NORMA_OP_CASE(linear_stack, one) {
+  return stack_row(1, {{{3, 4}, {5, 4}, {5}}, {{300, 40}, {33, 40}}});
+}
+
+TEST_CASE("linear_stack has the bits of linear, and its gradients") {
+  const std::int64_t rows = 512, in = 64, out = 48;
+  const Tensor dy = random_tensor({3, rows, out}, 9, DType::f32);
+  std::vector<Tensor> kept[2];
+  for (const bool stacked : {false, true}) {
+    std::vector<Tensor> p{random_tensor({rows, in}, 1, DType::f32)};
+    for (std::uint64_t i = 0; i < 3; ++i) p.push_back(random_tensor({out, in}, 2 + i, DType::f32));
+    for (std::uint64_t i = 0; i < 3; ++i) p.push_back(random_tensor({out}, 5 + i, DType::f32));
+    for (Tensor& t : p) t.set_requires_grad();
+    const std::span<const Tensor> all(p);
+    if (stacked) {
+      const Tensor y = linear_stack(p[0], all.subspan(1, 3), all.subspan(4));
+      for (std::int64_t i = 0; i < 3; ++i) {
+        kept[1].push_back(reshape(slice(y.detach(), 0, i, i + 1), {rows, out}));
+      }
+      backward(y, dy);
+    } else {
+      std::vector<Tensor> y, seeds;
+      for (std::int64_t i = 0; i < 3; ++i) {
+        const auto k = static_cast<std::size_t>(i);
+        y.push_back(linear(p[0], p[1 + k], p[4 + k]));
+        seeds.push_back(reshape(slice(dy, 0, i, i + 1), {rows, out}));
+        kept[0].push_back(y.back().detach());
+      }
+      backward(y, seeds);
+    }
+    for (const Tensor& t : p) kept[stacked ? 1 : 0].push_back(t.grad());
+  }
+  REQUIRE(kept[0].size() == 10);
+  for (std::size_t i = 0; i < 10; ++i) {
+    INFO(i);
+    CHECK(same_bits(kept[0][i], kept[1][i]));
+  }
+}
+
+TEST_CASE("linear_stack: half types round once, and one weight may stand twice") {
+  const Tensor x = random_tensor({5, 40}, 1, DType::bf16),
+               w = random_tensor({3, 40}, 2, DType::bf16);
+  const std::vector<Tensor> weights{w, w};
+  const Tensor y = linear_stack(x, weights);
+  CHECK(y.dtype() == DType::bf16);
+  CHECK(same_bits(reshape(slice(y, 0, 1, 2), {5, 3}), linear(x, w)));
+  Tensor a = random_tensor({4, 3}, 1), twice = random_tensor({2, 3}, 2);
+  twice.set_requires_grad();
+  const std::vector<Tensor> same{twice, twice};
+  backward(linear_stack(a, same), Tensor::ones({2, 4, 2}, DType::f64));
+  const auto sum = twice.grad().to_vector();
+  twice.clear_grad();
+  backward(linear(a, twice), Tensor::full({4, 2}, 2, DType::f64));
+  CHECK(compare(sum, twice.grad().to_vector(), 1e-14) == "");
+}
 
 TEST_CASE("linear on zero rows gives an empty result and zero parameter gradients") {
   Tensor x = Tensor::ones({0, 3}), w = Tensor::ones({2, 3}), b = Tensor::ones({2});
