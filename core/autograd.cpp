@@ -1,6 +1,7 @@
 #include "core/autograd.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/engine.h"
 #include "core/op_watcher.h"
@@ -232,6 +233,19 @@ Tensor BackwardContext::take_saved(int index) {
   Saved& s = node_.saved[static_cast<std::size_t>(index)];
   if (!s.tensor.defined() || s.widen || !exclusive(s.tensor) || !engine_.last_use(node_)) return {};
   return std::move(s.tensor);
+}
+
+Tensor BackwardContext::take_input(int input) {
+  Saved& s = node_.saved[static_cast<std::size_t>(input)];
+  const Edge& e = edge(input);
+  const bool last = !create_graph_ && engine_.releases(node_) &&
+                    node_.readers.load(std::memory_order_relaxed) == 0;
+  if (!last || !e.node || engine_.has_gradient(e) || !s.tensor.defined() || s.widen ||
+      s.tensor.impl()->use_count() > 1 || s.tensor.storage()->use_count() > 1 ||
+      s.tensor.version() != s.version) {
+    return {};
+  }
+  return std::exchange(s.tensor, Tensor()).detach();
 }
 
 void BackwardContext::set_grad(int input, Tensor grad) {

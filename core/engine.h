@@ -56,10 +56,18 @@ class Engine {
   [[nodiscard]] Destination destination(const Edge& e);
   // The output of a node, computed again or still there. See Note [Recomputed].
   [[nodiscard]] Tensor recomputed(Node& node);
-  // True iff this pass will run the node and release it, and one reader alone relies on it.
+  // True iff a part of the gradient of a node's output has come.
+  [[nodiscard]] static bool has_gradient(const Edge& e) {
+    return !e.node->pending.empty() &&
+           e.node->pending[static_cast<std::size_t>(e.output)].defined();
+  }
+  // True iff this pass runs the node and releases it.
+  [[nodiscard]] bool releases(const Node& node) const {
+    return !retain_graph_ && (!has_targets_ || node.needed);
+  }
+  // True iff, besides, one reader alone relies on it.
   [[nodiscard]] bool last_use(const Node& node) const {
-    return !retain_graph_ && (!has_targets_ || node.needed) &&
-           node.readers.load(std::memory_order_relaxed) == 1;
+    return releases(node) && node.readers.load(std::memory_order_relaxed) == 1;
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "core/kernels/attention.h"
@@ -112,11 +113,17 @@ void attention_backward(BackwardContext& ctx) {
 }
 
 void attention_stack_backward(BackwardContext& ctx) {
-  const Tensor qkv = ctx.saved(0);
+  // The kernel reads a head before it writes the head's gradients.
+  Tensor in_place = ctx.needs(0) ? ctx.take_input(0) : Tensor();
+  const Tensor qkv = in_place.defined() ? in_place : ctx.saved(0);
   const std::int64_t part = qkv.numel() / 3;
   dispatch_compute(qkv.dtype(), "attention_stack", [&]<class T>() {
     kernels::AttentionGradients<T> out;
-    gradient_destination(ctx, 0, out.dq, out.accumulate_dq);
+    if (in_place.defined()) {
+      out.dq = in_place.mutable_data<T>();
+    } else {
+      gradient_destination(ctx, 0, out.dq, out.accumulate_dq);
+    }
     if (out.dq) {
       out.dk = out.dq + part;
       out.dv = out.dk + part;
@@ -126,6 +133,7 @@ void attention_stack_backward(BackwardContext& ctx) {
     const T* q = qkv.data<T>();
     run_backward<T>(ctx, {.q = q, .k = q + part, .v = q + 2 * part}, 1, out);
   });
+  if (in_place.defined()) ctx.set_grad(0, std::move(in_place));
 }
 
 // What goes for every form; fills in the shape of what it says, and what the options say.

@@ -4,8 +4,11 @@
 #include <limits>
 
 #include "core/kernels/attention.h"
+#include "core/ops/arithmetic.h"
 #include "core/ops/cast.h"
+#include "core/ops/linear.h"
 #include "core/ops/movement.h"
+#include "core/ops/reduce.h"
 #include "tests/support/op_case.h"
 
 namespace norma::test {
@@ -247,6 +250,47 @@ TEST_CASE("attention_stack: mask, dropout, largest logits and half types as atte
     CHECK(stacked.shape() == Shape{2, 21, 12});
     CHECK(same_bits(reshape(whole, {2, 21, 12}), stacked));
     CHECK(same_bits(largest[0], largest[1]));
+  }
+}
+
+TEST_CASE("attention_stack: the gradient stands in the memory of qkv where nobody else sees that") {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    Tensor x = random_tensor({2, 33, 8}, 1, dtype);
+    x.set_requires_grad();
+    std::vector<Tensor> weights;
+    for (std::uint64_t i = 0; i < 3; ++i) weights.push_back(random_tensor({8, 8}, 2 + i, dtype));
+    const Tensor dy = random_tensor({2, 33, 8}, 7, dtype);
+    for (const bool shared : {false, true}) {
+      INFO(name_of(dtype) << (shared ? " shared" : " alone"));
+      const auto run = [&] {
+        const Tensor qkv = linear_stack(x, weights);
+        const Tensor y = attention_stack(qkv, 2, {.causal = true});
+        // The square's backward comes first, and leaves a gradient for qkv.
+        return shared ? y + sum(qkv * qkv, {0}) : y;
+      };
+      const Tensor y = run();
+      x.clear_grad();
+      backward(y, dy, {.retain_graph = true});  // keeps qkv
+      const Tensor kept = x.grad();
+      x.clear_grad();
+      backward(y, dy);
+      CHECK(same_bits(x.grad(), kept));
+      NORMA_CHECK_ERROR(backward(y, dy), "was released by an earlier backward");
+      for (const bool seen : {false, true}) {
+        Tensor qkv = linear_stack(x, weights);
+        const Tensor values = qkv.clone().detach();
+        const std::byte *memory = qkv.raw(), *gradient = nullptr;
+        register_hook(qkv, [&](const Tensor& g) {
+          gradient = g.raw();
+          return Tensor();
+        });
+        const Tensor last = attention_stack(qkv, 2);
+        if (!seen) qkv = Tensor();
+        backward(last, dy);
+        CHECK((gradient == memory) == !seen);
+        if (seen) CHECK(same_bits(qkv.detach(), values));
+      }
+    }
   }
 }
 
