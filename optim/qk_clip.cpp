@@ -22,7 +22,8 @@ void QkClip::see(std::string_view path, const Tensor& largest) {
     return;
   }
   for (std::size_t h = 0; h < heads.size(); ++h) {
-    at->second[h] = std::max(at->second[h], heads[h]);
+    const double before = at->second[h];
+    at->second[h] = std::isnan(heads[h]) ? heads[h] : std::max(before, heads[h]);
   }
 }
 

@@ -23,6 +23,7 @@ struct QkClipConfig {
 //   sqrt(gamma), so that all its logits shrink by gamma;
 //   key heads shared by several query heads: the rows of W_q and its bias times gamma, since the
 //   keys belong to other heads too.
+// A head that had a logit which is not finite is left alone: nothing is known of its scale.
 // Forward and backward stay as they are, and so do frozen parameters. With a norm on queries and
 // keys it has no effect. Source: Kimi K2, arXiv 2507.20534; for shared keys by analogy with its
 // rule for shared parts.

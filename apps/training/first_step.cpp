@@ -46,6 +46,7 @@ double first_step_limit(const std::vector<Tensor>& parameters,
                         const std::vector<std::vector<double>>& gradients,
                         const std::function<double()>& loss) {
   const double before = loss();
+  if (std::isnan(before)) return before;
   Line line(parameters, gradients);
   const auto lowers = [&](double lr) {
     line.move(lr);

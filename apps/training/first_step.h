@@ -18,8 +18,8 @@ namespace norma {
 constexpr double kAdamEps = 1e-8;
 
 // The largest rate at which a step of Adam from `gradients` leaves `loss` no higher than it is, to
-// a twentieth; infinite if 10 still does, 0 if 1e-7 does not. `parameters` are as before when it
-// returns, even if `loss` throws.
+// a twentieth; infinite if 10 still does, 0 if 1e-7 does not, NaN if `loss` is. `parameters` are as
+// before when it returns, even if `loss` throws.
 [[nodiscard]] double first_step_limit(const std::vector<Tensor>& parameters,
                                       const std::vector<std::vector<double>>& gradients,
                                       const std::function<double()>& loss);

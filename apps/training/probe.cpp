@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <optional>
 
 #include "apps/training/build.h"
 #include "apps/training/first_step.h"
@@ -20,6 +22,7 @@ using Vector = std::vector<double>;
 constexpr double kAdamBeta1 = 0.9;
 constexpr std::int64_t kMostJudges = 4;  // batches up to which a first step is judged
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Puts mode and running statistics back when it ends.
 class Untouched {
@@ -53,6 +56,9 @@ struct Moments {
   [[nodiscard]] double mean() const { return sum / count; }
   [[nodiscard]] double rms() const { return std::sqrt(squares / count); }
 };
+
+// A NaN if one of the two is: std::max passes over it or not, by their order.
+double larger(double a, double b) { return std::isnan(b) ? b : std::max(a, b); }
 
 double deviation(const Vector& x, double mean) {
   double sum = 0;
@@ -91,9 +97,9 @@ class Recorder final : public Observer {
   void largest_logit(std::string_view path, const Tensor& largest) override {
     if (batch_ > 0) return;
     const Vector heads = largest.to_vector();
-    const double most = *std::max_element(heads.begin(), heads.end());
+    const double most = std::accumulate(heads.begin(), heads.end(), -kInfinity, larger);
     put("logit", path, most);
-    largest_ = std::isnan(largest_) ? most : std::max(largest_, most);
+    largest_ = larger(largest_.value_or(-kInfinity), most);
     for (std::size_t h = 0; h < heads.size(); ++h) {
       put("logit", fmt::format("{}.{}", path, h), heads[h]);
     }
@@ -105,7 +111,7 @@ class Recorder final : public Observer {
   // them. The variance over all is that inside a batch and that of the means together, so that it
   // is right at any size of a batch, even 1.
   void finish() {
-    if (!std::isnan(largest_)) values_.emplace_back("logit.largest", largest_);
+    if (largest_) values_.emplace_back("logit.largest", *largest_);
     for (const std::string& path : paths_) {
       const std::vector<Features>& batches = features_[path];
       if (batches.size() < 2) continue;
@@ -164,7 +170,7 @@ class Recorder final : public Observer {
 
   ProbeValues& values_;
   std::int64_t batch_ = 0;
-  double largest_ = kNothing;                             // attention logit of all layers
+  std::optional<double> largest_;                         // attention logit of all layers
   std::vector<std::pair<std::string, double>> branches_;  // of the block that runs now
   std::vector<std::string> paths_;
   std::map<std::string, std::vector<Features>> features_;
@@ -252,7 +258,8 @@ void put_curvature(ProbeValues& values, const Tensor& loss, const std::vector<Te
   values.emplace_back("sharpness.smallest", plain.smallest);
   values.emplace_back("sharpness.adam", adam.largest);
   const auto stable = [](double factor, double largest) {
-    return largest > 0 ? factor / largest : std::numeric_limits<double>::infinity();
+    if (std::isnan(largest)) return kNothing;
+    return largest > 0 ? factor / largest : kInfinity;
   };
   values.emplace_back("stable_lr.sgd", stable(2, plain.largest));
   values.emplace_back("stable_lr.adam",
@@ -356,10 +363,10 @@ std::int64_t count_blocks(const ProbeValues& values, std::string_view prefix) {
   return n;
 }
 
-double probe_value(const ProbeValues& values, std::string_view name) {
+std::optional<double> find_probe_value(const ProbeValues& values, std::string_view name) {
   if (const double* value = find(values, name)) return *value;
   const std::size_t at = name.find("blocks.");
-  if (at == std::string_view::npos) return kNothing;
+  if (at == std::string_view::npos) return std::nullopt;
   const std::size_t begin = at + 7, end = std::min(name.find('.', begin), name.size());
   const std::string_view word = name.substr(begin, end - begin);
   // "grad.encoder.blocks." is for the names below "encoder.blocks.".
@@ -371,10 +378,14 @@ double probe_value(const ProbeValues& values, std::string_view name) {
   if (word == "first") index = 0;
   if (word == "middle") index = blocks / 2;
   if (word == "last") index = blocks - 1;
-  if (index < 0 || blocks == 0) return kNothing;
+  if (index < 0 || blocks == 0) return std::nullopt;
   const double* value =
       find(values, fmt::format("{}{}{}", name.substr(0, begin), index, name.substr(end)));
-  return value ? *value : kNothing;
+  return value ? std::optional(*value) : std::nullopt;
+}
+
+double probe_value(const ProbeValues& values, std::string_view name) {
+  return find_probe_value(values, name).value_or(kNothing);
 }
 
 }  // namespace norma

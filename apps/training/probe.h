@@ -26,12 +26,15 @@
 //   stable_lr.first_step        the rate up to which Adam's first step, taken from the first batch,
 //                               lowers the loss of the others
 //
+// What cannot be told since a number is not finite is NaN, and no other's number in its place.
+//
 // In a name that is looked up, `first`, `middle` and `last` stand for a block's number: 0, L/2,
 // L-1.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -60,7 +63,10 @@ using ProbeValues = std::vector<std::pair<std::string, double>>;
 [[nodiscard]] ProbeValues probe(Model& model, const DataSet& data, const LossConfig& loss,
                                 const ProbeOptions& options);
 
-// The value called `name`, see Note [Names of probe values]; NaN if there is none.
+// The value called `name`, see Note [Names of probe values]; nothing if there is none.
+[[nodiscard]] std::optional<double> find_probe_value(const ProbeValues& values,
+                                                     std::string_view name);
+// The same, but NaN if there is none.
 [[nodiscard]] double probe_value(const ProbeValues& values, std::string_view name);
 
 // The number of blocks whose gradients are there, below `prefix` ("blocks." or "encoder.blocks.").

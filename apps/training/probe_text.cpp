@@ -1,7 +1,9 @@
 // The tables of a probe, for the terminal.
 #include <cmath>
+#include <optional>
 
 #include "apps/training/probe.h"
+#include "apps/training/run_folder.h"
 
 namespace norma {
 namespace {
@@ -34,7 +36,9 @@ constexpr const char* kLayerLegend =
     "batch, by the feature's own,\n1/sqrt(batch) where samples are independent; gradient: norm "
     "over the layer's parameters, on one batch and averaged\nover the batches.";
 
-std::string cell(double x) { return std::isnan(x) ? "-" : fmt::format("{:.4g}", x); }
+std::string cell(std::optional<double> x) {
+  return x ? fmt::format("{:.4g}", unsigned_nan(*x)) : "-";
+}
 
 // The paths of the values called `what`.PATH, in their order.
 std::vector<std::string> paths_of(const ProbeValues& values, std::string_view what) {
@@ -58,7 +62,7 @@ std::string depth_table(const ProbeValues& values, std::span<const Column> colum
     text +=
         fmt::format("{:<24}", label == labels.end() ? paths[i] : paths[i] + " " + label->second);
     for (const Column& c : columns) {
-      text += fmt::format(" {:>10}", cell(probe_value(values, c.before + paths[i] + c.after)));
+      text += fmt::format(" {:>10}", cell(find_probe_value(values, c.before + paths[i] + c.after)));
     }
     text += '\n';
   }
@@ -83,38 +87,39 @@ std::string lines(const ProbeValues& values, std::span<const Line> table, const 
                   const char* legend) {
   std::string text;
   for (const Line& line : table) {
-    const double value = probe_value(values, line.name);
-    if (!std::isnan(value)) text += fmt::format("{:<35} {:>10}\n", line.text, cell(value));
+    const std::optional<double> value = find_probe_value(values, line.name);
+    if (value) text += fmt::format("{:<35} {:>10}\n", line.text, cell(value));
   }
   return text.empty() ? text : fmt::format("\n{:<35} {:>10}\n{}", head, legend, text);
 }
 
 // The mean over the depth of the logarithm of a growth: 0 is ideal.
 double growth(double from, double to, std::size_t blocks) {
-  return std::log(to / from) / static_cast<double>(blocks);
+  return unsigned_nan(std::log(to / from) / static_cast<double>(blocks));
 }
 
 }  // namespace
 
 std::string probe_text(const ProbeValues& values, const ProbeLabels& labels) {
-  const auto at = [&](const std::string& name) { return probe_value(values, name); };
+  const auto at = [&](const std::string& name) { return find_probe_value(values, name); };
   const bool layers = !paths_of(values, "stream.rms.layers.").empty();
   std::string text = layers ? depth_table(values, kLayerColumns, kLayerLegend, labels)
                             : depth_table(values, kBlockColumns, kBlockLegend, labels);
   text += fmt::format("loss {}, norm of the whole gradient {}, averaged {}\n", cell(at("loss")),
                       cell(at("grad.whole")), cell(at("mean_grad.whole")));
-  if (!std::isnan(at("log_z"))) {
+  if (at("log_z")) {
     text += fmt::format("mean |log Z| of the output's logits {}\n", cell(at("log_z")));
   }
   const auto blocks = static_cast<std::size_t>(count_blocks(values, "blocks."));
-  if (blocks > 1 && at("stream.rms.embedding") > 0) {
+  const auto number = [&](const std::string& name) { return probe_value(values, name); };
+  if (blocks > 1 && number("stream.rms.embedding") > 0) {
     text += fmt::format(
         "growth a block, as a logarithm (0 is ideal): stream {:+.3f}, gradient toward the input "
         "{:+.3f}\n",
-        growth(at("stream.rms.embedding"), at("stream.rms.blocks.last"), blocks),
-        growth(at("grad.blocks.last"), at("grad.blocks.first"), blocks));
+        growth(number("stream.rms.embedding"), number("stream.rms.blocks.last"), blocks),
+        growth(number("grad.blocks.last"), number("grad.blocks.first"), blocks));
   }
-  if (!std::isnan(at("sharpness"))) {
+  if (at("sharpness")) {
     text += fmt::format(
         "sharpness: largest eigenvalue of the Hessian {}, smallest {}; as Adam's first step sees "
         "it {}\n"

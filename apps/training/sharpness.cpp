@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "core/autograd.h"
@@ -89,7 +90,12 @@ Extremes lanczos(const std::function<Vector(const Vector&)>& product, std::int64
     basis.push_back(q);
     Vector w = product(q);
     ++found.products;
-    t.diagonal.push_back(dot(w, q));
+    const double along = dot(w, q);
+    if (!std::isfinite(along)) {  // the bisection would pass over it
+      found.smallest = found.largest = std::numeric_limits<double>::quiet_NaN();
+      break;
+    }
+    t.diagonal.push_back(along);
     // Twice: once is not enough where the vectors have lost their angles to rounding.
     for (int round = 0; round < 2; ++round) {
       for (const Vector& b : basis) add_to(w, -dot(w, b), b);

@@ -26,7 +26,8 @@ struct Extremes {
 };
 
 // Lanczos with full reorthogonalisation, from a random start. `product` gives A v for a v of `size`
-// numbers. Stops when both values stand still, and after `most` products.
+// numbers. Stops when both values stand still, and after `most` products. Both values are NaN if a
+// product is not finite.
 [[nodiscard]] Extremes lanczos(
     const std::function<std::vector<double>(const std::vector<double>&)>& product,
     std::int64_t size, int most, RandomKey key);

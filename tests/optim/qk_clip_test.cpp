@@ -2,6 +2,8 @@
 #include "optim/qk_clip.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "core/ops/attention.h"
 #include "core/ops/linear.h"
@@ -101,6 +103,23 @@ TEST_CASE("QK-Clip leaves frozen weights alone, and tells what it does not find"
   CHECK(k.to_vector() == Values{5, 6, 7, 8});
   clip.see("b", Tensor::from({2}, {8, 2}));
   NORMA_CHECK_ERROR(clip.apply(), "the attention at b has no b.q.weight and b.k.weight");
+}
+
+TEST_CASE("a head with a logit that is not finite is left alone, whichever micro-batch had it",
+          "[optim]") {
+  for (const double fault : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    for (const bool first : {true, false}) {
+      INFO(fault << (first ? " first" : " last"));
+      Tensor q = parameter({2, 2}, {1, 2, 3, 4}), k = parameter({2, 2}, {5, 6, 7, 8});
+      QkClip clip({.tau = 2}, flatten({{"a.q.weight", q}, {"a.k.weight", k}}));
+      const Tensor with = Tensor::from({2}, {fault, 1}), without = Tensor::from({2}, {8, 8});
+      clip.see("a", first ? with : without);
+      clip.see("a", first ? without : with);
+      clip.apply();
+      CHECK(q.to_vector() == Values{1, 2, 1.5, 2});
+      CHECK(k.to_vector() == Values{5, 6, 3.5, 4});
+    }
+  }
 }
 
 }  // namespace

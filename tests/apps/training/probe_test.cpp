@@ -2,7 +2,9 @@
 // is as it was.
 #include "apps/training/probe.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numbers>
 
@@ -67,6 +69,19 @@ TEST_CASE("Lanczos finds the ends of a known spectrum") {
   CHECK(mixed.largest == Approx(2));
   CHECK(mixed.smallest == Approx(-5));
   CHECK(mixed.by_magnitude() == Approx(-5));
+
+  // A product that is not finite, behind some that are: nothing is known of the ends.
+  for (const double fault : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    int products = 0;
+    const auto broken = [&](const Vector& v) {
+      return Vector{v[0], 2 * v[1], ++products == 3 ? fault : 3 * v[2]};
+    };
+    const Extremes unknown = lanczos(broken, 3, 10, random_key(2, "test"));
+    CHECK(std::isnan(unknown.largest));
+    CHECK(std::isnan(unknown.smallest));
+    CHECK_FALSE(unknown.converged);
+    CHECK(unknown.products == 3);
+  }
 }
 
 TEST_CASE("the Hessian of least squares is 2/N X^T X") {
@@ -132,6 +147,8 @@ TEST_CASE("the limit of a first step, where it is known") {
   // Uphill there is no such rate, and where nothing changes there is no end.
   CHECK(first_step_limit({x}, {{1.0}}, loss) == 0);
   CHECK(std::isinf(first_step_limit({x}, {{1.0}}, [] { return 1.0; })));
+  // Nothing is lower than what is no number.
+  CHECK(std::isnan(first_step_limit({x}, {{1.0}}, [] { return std::nan(""); })));
 }
 
 TEST_CASE("a probe leaves the model as it was") {
@@ -271,6 +288,42 @@ TEST_CASE("probes during training change nothing of it") {
   CHECK(plain == probed);
   CHECK(none.empty());
   CHECK(steps == std::vector<std::int64_t>{0, 2, 4, 6});
+}
+
+TEST_CASE("a NaN stays visible in the values of a probe, and in their table") {
+  Probed p;
+  // The queries of the second head of the block in the middle.
+  Tensor q = find_tensor(p.model->state_dict(), "blocks.1.attention.q.weight")->tensor;
+  {
+    const NoGrad off;
+    q.mutable_data<double>()[q.numel() - 1] = std::nan("");
+  }
+  const ProbeValues values = probe(*p.model, *p.data, p.config.loss, {.batch = 4, .batches = 2});
+  const auto value = [&](std::string_view name) {
+    const auto at =
+        std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.first == name; });
+    return at == values.end() ? std::nullopt : std::optional(at->second);
+  };
+  for (const char* name :
+       {"loss", "log_z", "logit.blocks.1.attention.1", "logit.blocks.1.attention", "logit.largest",
+        "grad.whole", "sharpness", "sharpness.smallest", "sharpness.adam", "stable_lr.sgd",
+        "stable_lr.adam", "stable_lr.first_step"}) {
+    INFO(name);
+    REQUIRE(value(name));
+    CHECK(std::isnan(*value(name)));
+  }
+  CHECK(std::isfinite(*value("logit.blocks.0.attention")));
+  CHECK(std::isfinite(*value("logit.blocks.1.attention.0")));
+  // The table tells it from what was not measured.
+  const std::string text = probe_text(values);
+  INFO(text);
+  CHECK(test::contains(text, "loss nan, norm of the whole gradient nan, averaged nan\n"));
+  CHECK(test::contains(text, "mean |log Z| of the output's logits nan\n"));
+  CHECK(test::contains(text, "largest eigenvalue of the Hessian nan, smallest nan;"));
+  CHECK(test::contains(text, "first step, which lowers the loss up to it: nan\n"));
+  const std::string few = probe_text({{"loss", 1.0}});
+  CHECK(test::contains(few, "loss 1, norm of the whole gradient -, averaged -\n"));
+  CHECK_FALSE(test::contains(few, "nan"));
 }
 
 }  // namespace
