@@ -1,6 +1,8 @@
 // Every layer in bf16 and f16: loss and gradients near those of f32, with parameters in f32.
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <tuple>
+#include <type_traits>
 
 #include "core/flat.h"
 #include "core/ops/cast.h"
@@ -80,12 +82,26 @@ void check_near(const std::string& json, const Signature& in) {
   CHECK(difference(f16, exact, 256) > 1e-5);
 }
 
+// The members of a family as JSON, from the program's own list, so that a new one is tested too.
+template <class... Configs>
+std::vector<std::string> texts_of(std::type_identity<std::tuple<Configs...>>) {
+  const auto text = []<class Config>(std::type_identity<Config>) {
+    config::Json json{{"type", Config::type}};
+    if constexpr (requires { Config::groups; }) json["groups"] = 2;
+    return json.dump();
+  };
+  return {text(std::type_identity<Configs>{})...};
+}
+template <class Family>
+std::vector<std::string> members_of() {
+  return texts_of(std::type_identity<typename Family::Members>{});
+}
+
 TEST_CASE("every layer of a sequential model runs in bf16 and f16", "[half]") {
   const Signature images{.shape = Shape{2, 8, 8}};
   const std::string head = R"({"type": "global_avg_pool"}, {"type": "linear", "out": 5}]})";
   const std::string start = R"({"type": "sequential", "layers": [)";
-  for (const char* norm :
-       {R"("batch_norm")", R"("instance_norm")", R"({"type": "group_norm", "groups": 2})"}) {
+  for (const std::string& norm : members_of<NormConfig>()) {
     check_near(start +
                    R"({"type": "conv2d", "out": 8, "kernel": 3, "padding": 1, "bias": true}, )" +
                    norm + R"(, "relu", {"type": "max_pool2d", "kernel": 2},
@@ -99,16 +115,15 @@ TEST_CASE("every layer of a sequential model runs in bf16 and f16", "[half]") {
                          {"type": "linear", "out": 5}]})",
              series);
   const Signature ids{.shape = Shape{12}, .vocab = 9};
-  for (const char* norm : {"layer_norm", "rms_norm", "scale_norm", "dyt", "derf", "none"}) {
-    check_near(start + R"({"type": "embedding", "out": 16}, ")" + norm +
-                   R"(", {"type": "attention", "heads": 2, "causal": true},
+  for (const std::string& norm : members_of<NormConfig>()) {
+    check_near(start + R"({"type": "embedding", "out": 16}, )" + norm +
+                   R"(, {"type": "attention", "heads": 2, "causal": true},
                      {"type": "dropout", "p": 0.2}, {"type": "linear", "out": 9}]})",
                ids);
   }
-  for (const char* activation :
-       {"relu", "leaky_relu", "gelu", "silu", "tanh", "sigmoid", "softplus", "elu"}) {
-    check_near(start + R"({"type": "linear", "out": 12}, ")" + activation +
-                   R"(", {"type": "linear", "out": 5}]})",
+  for (const std::string& activation : members_of<config::OneOf<ActivationConfigs>>()) {
+    check_near(start + R"({"type": "linear", "out": 12}, )" + activation +
+                   R"(, {"type": "linear", "out": 5}]})",
                Signature{.shape = Shape{7}});
   }
 }
@@ -124,24 +139,26 @@ TEST_CASE("recurrent models run in bf16 and f16", "[half]") {
   }
 }
 
-TEST_CASE("every placement and position of a transformer runs in bf16 and f16", "[half]") {
+TEST_CASE("every placement, position and feed-forward of a transformer runs in bf16 and f16",
+          "[half]") {
   const Signature in{.shape = Shape{12}, .vocab = 16};
   const auto model = [](const std::string& more) {
     return R"({"type": "transformer", "layers": 2, "width": 32, "heads": 4, "hidden": 48,
                "dropout": 0.1, )" +
            more + "}";
   };
-  for (const char* placement :
-       {"post", "pre", "deepnorm", "sandwich", "peri", "output", "lns", "keel", "rezero", "none",
-        "parallel", "mix", "hybrid", "resi_dual", "b2t", "admin"}) {
-    check_near(model(R"("placement": ")" + std::string(placement) + "\""), in);
+  for (const std::string& placement : members_of<PlacementConfig>()) {
+    check_near(model(R"("placement": )" + placement), in);
   }
-  for (const char* position : {"learned", "sinusoidal", "rope", "alibi", "relative", "none"}) {
+  for (const std::string& position : members_of<PositionConfig>()) {
     check_near(model(R"("kv_heads": 2, "activation": "swiglu", "norm": "rms_norm", "tied": true,
                         "qk_norm": {"norm": "rms_norm", "over": "head"}, "bias": true,
-                        "position": ")" +
-                     std::string(position) + "\""),
+                        "position": )" +
+                     position),
                in);
+  }
+  for (const std::string& activation : members_of<FeedForwardActivation>()) {
+    check_near(model(R"("activation": )" + activation), in);
   }
 }
 
