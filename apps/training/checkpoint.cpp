@@ -75,6 +75,23 @@ const std::vector<NamedTensor>& file_of(const Checkpoint& checkpoint, const std:
   return at->second;
 }
 
+// The checkpoint whose state.json holds `j`. Throws Error if anything is not as it was written.
+Checkpoint checkpoint_of(const std::string& folder, const Json& j) {
+  Checkpoint checkpoint{state_from(j), j.at("config").dump(), {}};
+  for (const auto& [name, expected] : j.at("files").items()) {
+    const std::string path = folder + "/" + name;
+    const std::string found = checksum_of_file(path);
+    require(found == expected.get<std::string>(), "{}: its checksum is {}; {} was written", path,
+            found, expected.get<std::string>());
+    const SafetensorsFile file(path);
+    std::vector<NamedTensor>& tensors = checkpoint.files[name];
+    for (const auto& entry : file.entries()) tensors.push_back({entry.name, file.read(entry.name)});
+  }
+  checkpoint.state.loss_spikes.load_state(file_of(checkpoint, kSeries), "loss");
+  checkpoint.state.norm_spikes.load_state(file_of(checkpoint, kSeries), "grad_norm");
+  return checkpoint;
+}
+
 bool is_whole(const std::string& folder) {
   try {
     (void)read_checkpoint(folder);
@@ -97,8 +114,9 @@ Checkpoint read_best_or_newest(const RunFolder& run) {
   for (std::size_t i = 0; i < order.size();) {
     const std::string path = run.checkpoint_path(order[i]);
     try {
+      const Json json = read_state(path);
       if (!asked) {
-        const TrainState state = state_from(read_state(path));
+        const TrainState state = state_from(json);
         asked = true;
         const auto best = std::find(order.begin(), order.end(), state.best_step);
         const auto here = order.begin() + static_cast<std::ptrdiff_t>(i);
@@ -109,7 +127,7 @@ Checkpoint read_best_or_newest(const RunFolder& run) {
           continue;
         }
       }
-      Checkpoint checkpoint = read_checkpoint(path);
+      Checkpoint checkpoint = checkpoint_of(path, json);
       require(checkpoint.state.step == order[i], "state.json is of step {}", checkpoint.state.step);
       for (const std::string& line : damaged) fmt::print(stderr, "warning: {}\n", line);
       return checkpoint;
@@ -163,20 +181,7 @@ TensorFiles tensors_of(const Learner& learner) {
 }
 
 Checkpoint read_checkpoint(const std::string& folder) {
-  const Json j = read_state(folder);
-  Checkpoint checkpoint{state_from(j), j.at("config").dump(), {}};
-  for (const auto& [name, expected] : j.at("files").items()) {
-    const std::string path = folder + "/" + name;
-    const std::string found = checksum_of_file(path);
-    require(found == expected.get<std::string>(), "{}: its checksum is {}; {} was written", path,
-            found, expected.get<std::string>());
-    const SafetensorsFile file(path);
-    std::vector<NamedTensor>& tensors = checkpoint.files[name];
-    for (const auto& entry : file.entries()) tensors.push_back({entry.name, file.read(entry.name)});
-  }
-  checkpoint.state.loss_spikes.load_state(file_of(checkpoint, kSeries), "loss");
-  checkpoint.state.norm_spikes.load_state(file_of(checkpoint, kSeries), "grad_norm");
-  return checkpoint;
+  return checkpoint_of(folder, read_state(folder));
 }
 
 void write_checkpoint(const std::string& folder, const TrainState& state, TensorFiles files,

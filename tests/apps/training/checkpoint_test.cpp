@@ -1,8 +1,12 @@
 // Checkpoints: whole or passed over, of this run or refused, as many as asked for.
 #include "apps/training/checkpoint.h"
 
+#include <sys/inotify.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "apps/training/build.h"
@@ -243,6 +247,24 @@ TEST_CASE("inspect: a pipe, a folder or a device is refused, and nothing waits",
   CHECK(contains(inspect(folder / "pipe"), "cannot be read: it is a pipe or a device"));
   CHECK(contains(inspect("/dev/zero"), "cannot be read: it is a pipe or a device"));
   CHECK(contains(inspect(folder.path()), "cannot be read: it is a folder"));
+}
+
+TEST_CASE("the state of the checkpoint that is loaded is read once", "[training]") {
+  const TemporaryFolder folder;
+  train(small_config(4), folder / "run");
+  const int watch = inotify_init1(IN_NONBLOCK);
+  REQUIRE(watch >= 0);
+  const std::string state = step_folder(folder / "run", 4) + "/state.json";
+  // With the closing between them, two openings are not told as one.
+  REQUIRE(inotify_add_watch(watch, state.c_str(), IN_OPEN | IN_CLOSE_NOWRITE) >= 0);
+  CHECK(FinishedRun(folder / "run").step() == 4);
+  std::array<inotify_event, 64> events{};  // without names, since it is a file that is watched
+  const auto bytes_read = ::read(watch, events.data(), sizeof(events));
+  ::close(watch);
+  REQUIRE(bytes_read > 0);
+  const auto count = bytes_read / static_cast<std::ptrdiff_t>(sizeof(inotify_event));
+  CHECK(std::count_if(events.begin(), events.begin() + count,
+                      [](const inotify_event& e) { return (e.mask & IN_OPEN) != 0; }) == 1);
 }
 
 }  // namespace
