@@ -3,6 +3,7 @@
 
 #include "apps/cli/verb.h"
 #include "apps/data/csv.h"
+#include "apps/training/build.h"
 #include "apps/training/prediction.h"
 
 namespace norma::cli {
@@ -17,6 +18,10 @@ Status predict_file(const PredictArguments& arguments) {
   FinishedRun run(arguments.run, arguments.step);
   const std::vector<Prediction> predictions =
       predict(run, read_inputs(run.record(), arguments.input));
+  if (const std::string warning = output_warning(run.model().output().shape, run.spec());
+      !warning.empty()) {
+    fmt::print(stderr, "warning: {}\n", warning);
+  }
   const std::string& target = run.record().target_column;
   const bool classes = run.record().classes > 0;
   fmt::print("{}{}\n", csv_field(target.empty() ? (classes ? "class" : "value") : target),

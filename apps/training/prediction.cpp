@@ -80,6 +80,14 @@ double probability_of(const double* x, std::int64_t classes, std::int64_t best) 
   return 1 / sum;
 }
 
+// An output may belong to no class of the data; see output_warning().
+std::string name_of_class(const DataRecord& record, std::int64_t output) {
+  const auto at = static_cast<std::size_t>(output);
+  if (at < record.class_names.size()) return record.class_names[at];
+  if (output >= record.classes) return fmt::format("no class (output {})", output);
+  return std::to_string(output);
+}
+
 }  // namespace
 
 Tensor read_inputs(const DataRecord& record, const std::string& path) {
@@ -126,9 +134,7 @@ std::vector<Prediction> predict(FinishedRun& run, const Tensor& inputs) {
         continue;
       }
       const std::int64_t best = std::max_element(x, x + width) - x;
-      const auto at = static_cast<std::size_t>(best);
-      all.push_back({at < record.class_names.size() ? record.class_names[at] : std::to_string(best),
-                     probability_of(x, width, best)});
+      all.push_back({name_of_class(record, best), probability_of(x, width, best)});
     }
   }
   return all;

@@ -220,5 +220,26 @@ TEST_CASE("exact: the answers that are right when written an id at a time, and n
   CHECK(*result.final->exact <= *result.final->accuracy);
 }
 
+TEST_CASE("an output that belongs to no class is predicted as none, and not as a number") {
+  const TemporaryFolder folder;
+  write_file(folder / "x.csv", table());
+  Json run = csv_run(folder / "x.csv");
+  run["model"]["layers"][3]["out"] = 5;
+  train(run, folder / "run");
+  write_file(folder / "in.csv", "1,2\n");
+  const std::string command = "predict " + (folder / "run") + " " + (folder / "in.csv");
+  CHECK(test::contains(test::run_norma(command).err, "warning: model: it has 5 outputs"));
+  FinishedRun finished(folder / "run");
+  const Tensor input = read_inputs(finished.record(), folder / "in.csv");
+  CHECK((predict(finished, input)[0].value == "red" ||
+         predict(finished, input)[0].value == "dark, green"));
+  Tensor bias = find_tensor(finished.model().state_dict(), "3.bias")->tensor;
+  {
+    const NoGrad off;
+    bias.mutable_data<float>()[4] = 100;
+  }
+  CHECK(predict(finished, input)[0].value == "no class (output 4)");
+}
+
 }  // namespace
 }  // namespace norma
