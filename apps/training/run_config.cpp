@@ -80,10 +80,34 @@ std::vector<Problem> problems_of(const Json& file) {
   }
 }
 
+// Where --set gives one of train.steps and train.epochs, and the file the other one: the file's
+// key, if the run is fine in this without it. Else empty. `json` is the file with --set.
+std::string length_of_file(const Json& file, std::span<const std::string> sets, const Json& json) {
+  const auto is_set = [&](const std::string& key) {
+    return std::any_of(sets.begin(), sets.end(),
+                       [&](const std::string& set) { return set.starts_with(key + "="); });
+  };
+  const auto train = file.find("train");
+  if (train == file.end() || is_set("train")) return "";
+  for (const auto& [one, other] : {std::pair{"steps", "epochs"}, std::pair{"epochs", "steps"}}) {
+    const std::string key = join("train", other);
+    if (!is_set(join("train", one)) || is_set(key) || !train->contains(other)) continue;
+    Json without = json;
+    apply_set(without, key + "=null");
+    const std::vector<Problem> left = problems_of(without);  // data without an end have no epochs
+    const bool helps = std::none_of(left.begin(), left.end(), [](const Problem& p) {
+      return p.path == "train.steps" || p.path == "train.epochs";
+    });
+    if (helps) return key;
+  }
+  return "";
+}
+
 // Throws the problems of a file with --set, and says of each that the file does not have by itself
-// that --set brought it: nobody would find it in the file.
+// that --set brought it: nobody would find it in the file. `json` is the file with --set.
 [[noreturn]] void throw_set_error(const ConfigError& error, const Json& file,
-                                  std::span<const std::string> sets, const std::string& source) {
+                                  std::span<const std::string> sets, const Json& json,
+                                  const std::string& source) {
   const std::vector<Problem> own = problems_of(file);
   const auto is_own = [&](const Problem& p) {
     return std::any_of(own.begin(), own.end(),
@@ -97,6 +121,11 @@ std::vector<Problem> problems_of(const Json& file) {
     });
   };
   std::vector<Problem> problems = error.problems();
+  const std::string length = length_of_file(file, sets, json);
+  for (Problem& p : problems) {
+    if (p.path != "train.steps" || length.empty() || is_own(p)) continue;
+    p.text += fmt::format("; --set {}=null takes out what the file gives", length);
+  }
   const bool all_set = std::all_of(problems.begin(), problems.end(),
                                    [&](const Problem& p) { return is_set(p) && !is_own(p); });
   if (all_set) throw ConfigError("--set", std::move(problems));
@@ -213,7 +242,7 @@ RunConfig parse_run_config(const Json& file, std::span<const std::string> sets,
     return parse_run_config(json, source);
   } catch (const ConfigError& e) {
     if (sets.empty()) throw;
-    throw_set_error(e, file, sets, source);
+    throw_set_error(e, file, sets, json, source);
   }
 }
 

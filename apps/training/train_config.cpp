@@ -86,7 +86,7 @@ Fields TrainConfig::fields() {
 void TrainConfig::check(Problems& problems, const std::string& path) const {
   if (steps.has_value() == epochs.has_value()) {
     problems.add(join(path, "steps"), "expected either steps or epochs; got {}",
-                 steps ? "both; the one that is not wanted may be set to null" : "neither");
+                 steps ? "both; leave one of them out, or set it to null" : "neither");
   }
   if (!half_type(precision) && std::holds_alternative<double>(loss_scale)) {
     problems.add(join(path, "loss_scale"),

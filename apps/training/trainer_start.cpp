@@ -137,9 +137,9 @@ void Trainer::fork_from(const ForkPoint& point) {
   const RunFolder parent = RunFolder::open(point.run);
   const Checkpoint checkpoint = read_checkpoint(parent, point.step);
   require(checkpoint.state.step < total_steps_,
-          "fork: step {} is not before the end of the new run, {} steps; --set train.steps or "
-          "train.epochs",
-          checkpoint.state.step, total_steps_);
+          "fork: step {} is not before the end of the new run, {} steps; --set {} to more",
+          checkpoint.state.step, total_steps_,
+          config_.train.steps ? "train.steps" : "train.epochs");
   lineage_["parent"] = parent.path();
   lineage_["step"] = checkpoint.state.step;
   lineage_["differences"] = Json::object();

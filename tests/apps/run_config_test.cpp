@@ -125,7 +125,7 @@ TEST_CASE("sizes that do not fit are told with both numbers, before anything is 
 
 TEST_CASE("the sections must agree") {
   CHECK(error_with({}).empty());
-  CHECK(test::contains(error_with({"train.epochs=1"}),
+  CHECK(test::contains(error_with({"train.epochs=1", "data.limit=100"}),
                        "train.steps: expected either steps or epochs; got both"));
   CHECK(test::contains(error_with({"train={\"epochs\": 1}"}),
                        "train.epochs: data of type shift have no end"));
@@ -205,6 +205,39 @@ TEST_CASE("broken texts are refused in good order") {
     }
   }
   CHECK(refused > static_cast<int>(good.size()));
+}
+
+TEST_CASE("both steps and epochs: the advice names what is to be taken out") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "run.json";
+  const auto error = [&](const std::string& train, const std::vector<std::string>& sets) {
+    Json json = config::parse_json(kGood);
+    json["data"]["limit"] = 100;
+    json["train"] = config::parse_json(train);
+    write_file(path, json.dump());
+    return test::error_of([&] { (void)load_run_config(path, sets); });
+  };
+  const std::string both = "train.steps: expected either steps or epochs; got both";
+  const char* const steps = R"({"steps": 10})";
+  const char* const epochs = R"({"epochs": 2})";
+  const std::string plain = both + "; leave one of them out, or set it to null";
+  CHECK(error(R"({"steps": 10, "epochs": 2})", {}) == path + ": " + plain);
+  CHECK(error(steps, {"train.epochs=2"}) ==
+        path + ": " + plain +
+            "; --set train.steps=null takes out what the file gives (with --set train.epochs=2)");
+  CHECK(error(epochs, {"train.steps=10"}) ==
+        "--set: " + plain + "; --set train.epochs=null takes out what the file gives");
+  // The advice helps.
+  CHECK(error(steps, {"train.epochs=2", "train.steps=null"}).empty());
+  CHECK(error(epochs, {"train.steps=10", "train.epochs=null"}).empty());
+  // Given by --set alone, or in the file alone, it would not.
+  CHECK(error(steps, {"train.steps=5", "train.epochs=2"}) == "--set: " + plain);
+  CHECK(error(steps, {R"(train={"steps": 5, "epochs": 2})"}) == "--set: " + plain);
+  CHECK(error(R"({"steps": 10, "epochs": 2})", {"train.steps=5"}) == path + ": " + plain);
+  CHECK(error(R"({"steps": 10, "epochs": 2})", {"seed=5"}) == path + ": " + plain);
+  // Data without an end have no epochs: without the steps it would be no better.
+  CHECK(error(steps, {"train.epochs=2", "data.limit=null"}) ==
+        path + ": " + plain + " (with --set train.epochs=2 --set data.limit=null)");
 }
 
 }  // namespace

@@ -86,8 +86,9 @@ TEST_CASE("what cannot be forked is told, and leaves nothing", "[training]") {
   const Json config = parent_config();
   NORMA_CHECK_ERROR(fork(config, folder / "parent", 7, folder / "fork"),
                     "has no checkpoint of step 7; there are 4, 8, 12");
-  NORMA_CHECK_ERROR(fork(config, folder / "parent", 12, folder / "fork"),
-                    "step 12 is not before the end of the new run, 12 steps");
+  NORMA_CHECK_ERROR(
+      fork(config, folder / "parent", 12, folder / "fork"),
+      "step 12 is not before the end of the new run, 12 steps; --set train.steps to more");
   Json wide = config;
   wide["model"]["hidden"] = 48;
   const std::string message =
