@@ -69,7 +69,15 @@ void Trainer::try_last_batch() {
   model_->train();
   const Batch batch = data_->train_batch(all - 1, config_.train.batch);
   if (batch.samples() < config_.train.batch) {
-    (void)model_->forward(batch.inputs, forward_of(batch));
+    try {
+      (void)model_->forward(batch.inputs, forward_of(batch));
+    } catch (const Error& e) {
+      if (all == 1) throw;  // without it, nothing would be left
+      throw Error::format(
+          "{}; the last batch of an epoch has {} of the {} samples of train.batch: data.drop_last "
+          "leaves it out",
+          e.what(), batch.samples(), config_.train.batch);
+    }
   }
   restore_buffers();
 }

@@ -220,7 +220,18 @@ TEST_CASE("a last batch of one sample is refused under batch_norm before the run
   };
   NORMA_CHECK_ERROR(train(config(R"({"epochs": 1, "batch": 5})"), folder / "run"),
                     "batch_norm: expected more than one value a channel");
+  NORMA_CHECK_ERROR(train(config(R"({"epochs": 1, "batch": 5})"), folder / "run"),
+                    "; the last batch of an epoch has 1 of the 5 samples of train.batch: "
+                    "data.drop_last leaves it out");
   CHECK_FALSE(fs::exists(folder / "run"));
+  Json dropped = config(R"({"epochs": 1, "batch": 5})");
+  dropped["data"]["drop_last"] = true;
+  CHECK(train(dropped, folder / "dropped").steps == 2);
+  // Where it is the only one, nothing would be left.
+  Json alone = config(R"({"epochs": 1, "batch": 5})");
+  alone["data"]["limit"] = 1;
+  alone["data"]["validation"] = 0;
+  CHECK(error_of([&] { (void)train(alone, folder / "run"); }).ends_with("drop the last one"));
   // Runs that do not come so far, and those without such a batch.
   CHECK(train(config(R"({"steps": 2, "batch": 5})"), folder / "a").steps == 2);
   CHECK(train(config(R"({"epochs": 1, "batch": 6})"), folder / "b").steps == 2);
