@@ -10,7 +10,7 @@ Action explain_verb(Options& options) {
   options.add("CONFIG", *path, "The configuration, a JSON file", {.required = true});
   options.add_sets(*sets);
   return [path, sets] {
-    fmt::print("{}", explain(load_run_config(*path, *sets)));
+    fmt::print("{}", of_configuration([&] { return explain(load_run_config(*path, *sets)); }));
     return kDone;
   };
 }

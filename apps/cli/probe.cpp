@@ -56,8 +56,7 @@ RunConfig config_of(const ProbeArguments& arguments) {
   return load_run_config(arguments.config, arguments.sets);
 }
 
-Status probe_model(const ProbeArguments& arguments) {
-  const RunConfig config = config_of(arguments);
+ProbeValues values_of(const RunConfig& config, const ProbeArguments& arguments) {
   const auto seed = static_cast<std::uint64_t>(config.seed);
   const auto data = build_data(config);
   const ModelPtr model = build_model(config, data->spec());
@@ -67,12 +66,17 @@ Status probe_model(const ProbeArguments& arguments) {
   const auto half = half_type(config.train.precision);
   const FlatParametersPtr parameters = flatten(model->named_parameters(), half);
   const ModelPtr exact = build_exact_model(config, data->spec());
-  const ProbeValues values = probe(*model, *data, config.loss,
-                                   {.batch = config.train.batch,
-                                    .batches = arguments.batches,
-                                    .curvature = !arguments.no_curvature && !half,
-                                    .seed = seed,
-                                    .exact = exact.get()});
+  return probe(*model, *data, config.loss,
+               {.batch = config.train.batch,
+                .batches = arguments.batches,
+                .curvature = !arguments.no_curvature && !half,
+                .seed = seed,
+                .exact = exact.get()});
+}
+
+Status probe_model(const ProbeArguments& arguments) {
+  const RunConfig config = config_of(arguments);
+  const ProbeValues values = of_configuration([&] { return values_of(config, arguments); });
   if (!arguments.json) {
     fmt::print("{}", probe_text(values, labels_of(config.model)));
     return kDone;

@@ -1,23 +1,9 @@
 #include "apps/cli/training.h"
 
 namespace norma::cli {
-namespace {
-
-// What does not fit together is a wrong configuration, whoever finds it.
-std::unique_ptr<Trainer> make_trainer(const RunConfig& config, const TrainOptions& options) {
-  try {
-    return std::make_unique<Trainer>(config, options);
-  } catch (const config::ConfigError&) {
-    throw;
-  } catch (const Error& e) {
-    throw UsageError(e.what());
-  }
-}
-
-}  // namespace
 
 Status train_and_report(const RunConfig& config, const TrainOptions& options) {
-  const std::unique_ptr<Trainer> trainer = make_trainer(config, options);
+  const auto trainer = of_configuration([&] { return std::make_unique<Trainer>(config, options); });
   const std::string& folder = trainer->folder().path();
   if (const std::string usual = "runs/" + config.name;
       options.out.empty() && !options.resume && folder != usual) {

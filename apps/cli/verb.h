@@ -43,6 +43,17 @@ class UsageError : public Error {
   using Error::Error;
 };
 
+// What f() returns, f being what makes the parts of a run, or tries them: its errors are those of a
+// wrong configuration, since what does not fit together is one, whoever finds it.
+template <class F>
+auto of_configuration(F&& f) {
+  try {
+    return f();
+  } catch (const Error& e) {
+    throw UsageError(e.what());
+  }
+}
+
 using Action = std::function<Status()>;
 
 struct Verb {

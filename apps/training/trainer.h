@@ -105,9 +105,9 @@ class Trainer {
   void diverge(RunResult& result, Failure failure, double loss_scale);
   [[nodiscard]] std::string first_failure(std::int64_t step, double loss_scale);
   void try_write_summary(const RunResult& result) const;
-  // The last batch of an epoch may be smaller than the others, and too small for a norm over the
-  // batch: refused before the first step, and not at the end of an epoch.
-  void try_last_batch();
+  // A batch may be too small for a norm over it, with train.batch 1 or at the end of an epoch,
+  // where the last one may be smaller: refused before the first step, as a wrong configuration is.
+  void try_smallest_batch();
   void open_folder();
   void resume_from_checkpoint();
   void fork_from(const ForkPoint& point);

@@ -56,28 +56,27 @@ Trainer::Trainer(const RunConfig& config, const TrainOptions& options)
     guessing_ = guessing_level(*data_, config.loss, config.train.batch);
   }
   if (options.fork) fork_from(*options.fork);
-  try_last_batch();
+  try_smallest_batch();
   if (!options.dry) open_folder();
 }
 
-void Trainer::try_last_batch() {
+void Trainer::try_smallest_batch() {
   const std::int64_t all = data_->num_batches(Part::train, config_.train.batch);
-  const bool reached = total_steps_ > (all - 1) / config_.train.accumulate;
-  if (all == DataSet::kEndless || !reached) return;
+  const bool ends = all != DataSet::kEndless && total_steps_ > (all - 1) / config_.train.accumulate;
+  if (!ends && config_.train.batch > 1) return;
   const NoGrad off;
   keep_buffers();
   model_->train();
-  const Batch batch = data_->train_batch(all - 1, config_.train.batch);
-  if (batch.samples() < config_.train.batch) {
-    try {
-      (void)model_->forward(batch.inputs, forward_of(batch));
-    } catch (const Error& e) {
-      if (all == 1) throw;  // without it, nothing would be left
-      throw Error::format(
-          "{}; the last batch of an epoch has {} of the {} samples of train.batch: data.drop_last "
-          "leaves it out",
-          e.what(), batch.samples(), config_.train.batch);
-    }
+  const Batch batch = data_->train_batch(ends ? all - 1 : 0, config_.train.batch);
+  const bool smaller = batch.samples() < config_.train.batch;
+  try {
+    if (smaller || batch.samples() == 1) (void)model_->forward(batch.inputs, forward_of(batch));
+  } catch (const Error& e) {
+    if (!smaller || all == 1) throw;  // without the last one, nothing would be left
+    throw Error::format(
+        "{}; the last batch of an epoch has {} of the {} samples of train.batch: data.drop_last "
+        "leaves it out",
+        e.what(), batch.samples(), config_.train.batch);
   }
   restore_buffers();
 }

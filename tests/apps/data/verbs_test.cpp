@@ -53,6 +53,31 @@ TEST_CASE("generate ends a line by itself, and needs no data") {
   CHECK(contains(gone.err, "data.path: there is no file " + (folder / "x.txt")));
 }
 
+TEST_CASE("a configuration that is wrong has status 2, whichever verb finds it, and where") {
+  const TemporaryFolder folder;
+  std::string table = "x,kind\n";
+  for (int i = 0; i < 12; ++i) table += std::to_string(i) + (i % 2 == 0 ? ",a\n" : ",b\n");
+  write_file(folder / "t.csv", table);
+  write_file(folder / "run.json", R"({"data": {"type": "csv", "path": "t.csv"},
+    "model": {"type": "sequential", "layers": ["batch_norm", {"type": "linear", "out": 2}]},
+    "train": {"steps": 2, "batch": 4, "eval_every": 1}})");
+  const auto check = [&](const std::string& verb, const std::string& set, int expected) {
+    const std::string out = verb == "train" ? " --quiet --out " + (folder / "run") : "";
+    const auto result = run_norma(verb + " " + (folder / "run.json") + out + set);
+    INFO(verb << set << ": " << result.err);
+    CHECK(result.status == expected);
+    std::filesystem::remove_all(folder / "run");
+  };
+  for (const std::string verb : {"train", "validate", "explain", "probe"}) {
+    check(verb, "", 0);
+    // Found in the form, against the data, in the data, and in the first pass.
+    check(verb, " --set train.batch=-1", 2);
+    check(verb, " --set loss=mse", 2);
+    check(verb, " --set data.path=nowhere.csv", 2);
+    if (verb != "explain") check(verb, " --set train.batch=1", 2);  // which makes no pass
+  }
+}
+
 TEST_CASE("validate refuses what train refuses, and knows studies") {
   const TemporaryFolder folder;
   write_file(folder / "run.json",
