@@ -170,9 +170,14 @@ Tensor BackwardContext::take_grad_output(int output) {
   return std::move(node_.pending[static_cast<std::size_t>(output)]);
 }
 
+namespace {
+bool one_handle(const Tensor& tensor) {
+  return tensor.impl()->use_count() == 1 && tensor.storage()->use_count() == 1;
+}
+}  // namespace
+
 bool BackwardContext::exclusive(const Tensor& tensor) {
-  return tensor.impl()->use_count() == 1 && tensor.storage()->use_count() == 1 &&
-         !tensor.requires_grad();
+  return one_handle(tensor) && !tensor.requires_grad();
 }
 
 bool BackwardContext::needs(int input) const { return engine_.wants(edge(input)); }
@@ -240,9 +245,8 @@ Tensor BackwardContext::take_input(int input) {
   const Edge& e = edge(input);
   const bool last = !create_graph_ && engine_.releases(node_) &&
                     node_.readers.load(std::memory_order_relaxed) == 0;
-  if (!last || !e.node || engine_.has_gradient(e) || !s.tensor.defined() || s.widen ||
-      s.tensor.impl()->use_count() > 1 || s.tensor.storage()->use_count() > 1 ||
-      s.tensor.version() != s.version) {
+  if (!last || !e.node || !engine_.wants(e) || engine_.has_gradient(e) || !s.tensor.defined() ||
+      s.widen || !one_handle(s.tensor) || s.tensor.version() != s.version) {
     return {};
   }
   return std::exchange(s.tensor, Tensor()).detach();

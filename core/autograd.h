@@ -241,10 +241,11 @@ class BackwardContext {
   // For OpInfo::recompute: moves out what the op saved, if only the op's backward would read it
   // again in this pass, and nobody after it; else undefined.
   [[nodiscard]] Tensor take_saved(int index);
-  // For a backward that reads every part of an input before it writes the gradient of that part:
-  // moves out the saved input, so that its gradient may stand in its memory and be handed over by
-  // set_grad(), if that is the first one, nobody else sees the memory, and nobody will read it
-  // again; else undefined. For an op that saved its inputs first.
+  // For a backward that reads each part of an input before it writes the gradient of that part, so
+  // that the gradient may stand in the input's memory: moves the saved input out, for the kernel to
+  // write to and set_grad() to hand over. Undefined if the gradient is not wanted or a part of it
+  // stands elsewhere already, or if anybody else sees the memory or will read it again. For an op
+  // that saved its inputs first; call it behind all that may throw.
   [[nodiscard]] Tensor take_input(int input);
   template <class Attrs>
   [[nodiscard]] const Attrs& attrs() const {

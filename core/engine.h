@@ -56,8 +56,10 @@ class Engine {
   [[nodiscard]] Destination destination(const Edge& e);
   // The output of a node, computed again or still there. See Note [Recomputed].
   [[nodiscard]] Tensor recomputed(Node& node);
-  // True iff a part of the gradient of a node's output has come.
-  [[nodiscard]] static bool has_gradient(const Edge& e) {
+  // True iff a part of the gradient of the node's output has come, or another pass has the node.
+  [[nodiscard]] bool has_gradient(const Edge& e) const {
+    const std::uint64_t pass = e.node->pass.load(std::memory_order_acquire);
+    if (pass != pass_) return pass != 0;
     return !e.node->pending.empty() &&
            e.node->pending[static_cast<std::size_t>(e.output)].defined();
   }

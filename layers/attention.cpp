@@ -1,10 +1,12 @@
 #include "layers/attention.h"
 
 #include <array>
+#include <span>
 
 #include "core/config/sizes.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/cast.h"
+#include "core/ops/linear.h"
 #include "core/ops/movement.h"
 
 namespace norma {
@@ -190,12 +192,12 @@ Attention::KeysAndValues Attention::read_memory(const Forward& pass) {
   return all;
 }
 
-bool Attention::stacks(const Forward& pass) const {
+bool Attention::in_one_op(const Forward& pass) const {
   return !cross_ && !pass.cache && !config_.qk_norm && kv_heads_ == config_.heads &&
          !config_.position.get_if<RopePositionConfig>();
 }
 
-Tensor Attention::stack(const Tensor& x) const {
+Tensor Attention::queries_keys_values(const Tensor& x) const {
   const std::array<Tensor, 3> weights{q_.weight(), k_.weight(), v_.weight()};
   const std::array<Tensor, 3> biases{q_.bias(), k_.bias(), v_.bias()};
   return linear_stack(x, weights,
@@ -217,9 +219,9 @@ Tensor Attention::forward(const Tensor& x, const Forward& pass) {
   const bool wants_logits = pass.observer && pass.observer->wants_logits();
   if (wants_logits) options.largest_logit = &largest;
   Tensor y;
-  if (stacks(pass)) {
+  if (in_one_op(pass)) {
     options.bias = bias_for(x.size(1), x.size(1), pass);
-    y = attention_stack(stack(x), config_.heads, options);
+    y = attention_stack(queries_keys_values(x), config_.heads, options);
   } else {
     const std::int64_t start = pass.cache && !cross_ ? pass.cache->length : 0;
     const Tensor q =

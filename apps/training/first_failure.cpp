@@ -8,6 +8,7 @@
 
 #include "core/autograd.h"
 #include "core/ops/cast.h"
+#include "core/ops/movement.h"
 
 namespace norma {
 namespace {
@@ -16,6 +17,32 @@ namespace {
 std::string layer_of(const std::string& parameter) {
   const std::size_t dot = parameter.rfind('.');
   return dot == std::string::npos ? parameter : parameter.substr(0, dot);
+}
+
+// What the paths have in common: "blocks.0.attention" of "blocks.0.attention.q" and "....v".
+std::string common_path(const std::vector<std::string>& paths) {
+  std::string common = paths.empty() ? "" : paths[0];
+  const auto holds = [&](const std::string& path) {
+    return (path + ".").starts_with(common + ".");
+  };
+  while (!common.empty() && !std::all_of(paths.begin(), paths.end(), holds)) {
+    const std::size_t dot = common.rfind('.');
+    common.resize(dot == std::string::npos ? 0 : dot);
+  }
+  return common;
+}
+
+// Of the layers that an op uses, the one whose part of y is not finite, where y has a part for each
+// along its first axis; else what they have in common.
+std::string layer_of_output(const Tensor& y, const std::vector<std::string>& layers) {
+  const auto parts = static_cast<std::int64_t>(layers.size());
+  if (parts > 1 && y.rank() > 1 && y.size(0) == parts) {
+    const NoGrad off;
+    for (std::int64_t i = 0; i < parts; ++i) {
+      if (!all_finite(slice(y, 0, i, i + 1))) return layers[static_cast<std::size_t>(i)];
+    }
+  }
+  return common_path(layers);
 }
 
 // An op on half types computes in f32, and its result is rounded by a cast: then the op is named.
@@ -57,20 +84,24 @@ FirstFailure::FirstFailure(const std::vector<NamedParameter>& parameters) {
 void FirstFailure::recorded(const Node& node, std::span<const Tensor> outputs) {
   Place place;
   std::string culprit;
+  std::vector<std::string> layers;
   for (const Edge& e : node.inputs) {
     const auto at = names_.find(e.leaf.get());
     if (!e.leaf || at == names_.end()) continue;
-    layer_ = layer_of(at->second);
+    const std::string layer = layer_of(at->second);
+    if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
     place.uses_parameter = true;
     // Leaves of a graph hold their values.
     if (culprit.empty() && !failure_ && !all_finite(Tensor(e.leaf))) culprit = at->second;
   }
+  if (place.uses_parameter) layer_ = common_path(layers);
   place.layer = layer_;
   places_.emplace(node.id, place);
   if (failure_) return;
   for (const Tensor& y : outputs) {
     if (all_finite(y)) continue;
-    failure_ = {false, op_name(node), place.layer, place.uses_parameter, culprit};
+    const std::string layer = place.uses_parameter ? layer_of_output(y, layers) : place.layer;
+    failure_ = {false, op_name(node), layer, place.uses_parameter, culprit};
     return;
   }
 }
@@ -88,7 +119,9 @@ void FirstFailure::differentiated(const Node& node) {
     if (all_finite(gradient)) continue;
     const auto at = places_.find(node.id);
     const Place place = at == places_.end() ? Place{} : at->second;
-    failure_ = {true, op_name(node), place.layer, place.uses_parameter, ""};
+    const auto leaf = names_.find(e.leaf.get());
+    const std::string layer = e.leaf && leaf != names_.end() ? layer_of(leaf->second) : place.layer;
+    failure_ = {true, op_name(node), layer, place.uses_parameter, ""};
     return;
   }
 }

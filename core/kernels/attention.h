@@ -55,8 +55,9 @@ struct AttentionGradients {
 
 // p is computed again from stats. With dp = dy v^T and dl = p (dp - sum_j p dp):
 // dv = p^T dy, dbias = sum over the batch of dl, dq = scale dl' k, dk = scale dl'^T q,
-// where dl' is dl times the derivative of the cap. sum_j p dp is dy . y. The gradients of q, k and
-// v may stand in the memory of q, k and v.
+// where dl' is dl times the derivative of the cap. sum_j p dp is dy . y. Each of dq, dk and
+// dv may stand in the memory of its own input, if the inputs do not overlap and nothing is
+// accumulated.
 void attention_backward(const AttentionShape& shape, const AttentionInputs<float>& in,
                         const float* y, const float* stats, const float* dy,
                         const AttentionGradients<float>& out);

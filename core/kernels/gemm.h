@@ -40,13 +40,13 @@ void gemm(const Product& p, float alpha, const float* a, const float* b, float b
 void gemm(const Product& p, double alpha, const double* a, const double* b, double beta, double* c,
           const Epilogue<double>& epilogue = {});
 
-// A product c = op(a) op(b) + beta c + bias, and y (cols) = sum over the rows of x (rows, cols),
-// added to y if `accumulate`: what a layer has several of.
 template <class T>
 struct Factors {
   const T* a = nullptr;
   const T* b = nullptr;
 };
+// c = op(a) op(b) + beta c + bias, and then c += op(a') op(b') for each of `more`, which have the
+// same sizes; A is not transposed then. They must live until the call is done.
 template <class T>
 struct ProductCall {
   Product sizes;
@@ -54,9 +54,10 @@ struct ProductCall {
   const T* b = nullptr;
   T beta = 0;
   T* c = nullptr;
-  const T* bias = nullptr;                // (n), added to every row; may be null
-  std::span<const Factors<T>> more = {};  // of the same sizes; their products are added in order
+  const T* bias = nullptr;  // (n), added to every row; may be null
+  std::span<const Factors<T>> more = {};
 };
+// y (cols) = sum over the rows of x (rows, cols), added to y if `accumulate`.
 template <class T>
 struct RowSumCall {
   const T* x = nullptr;
@@ -64,8 +65,9 @@ struct RowSumCall {
   bool accumulate = false;
   T* y = nullptr;
 };
-// Independent of each other, in one parallel loop; the same bits as gemm() and sum_rows(). At most
-// kMostInGroup of each.
+// What a layer has several of, independent of each other, in one parallel loop: no result may
+// overlap another or an operand. The same bits as gemm() and sum_rows(). At most kMostInGroup of
+// each.
 constexpr std::size_t kMostInGroup = 4;
 void gemm_group(std::span<const ProductCall<float>> products,
                 std::span<const RowSumCall<float>> sums);

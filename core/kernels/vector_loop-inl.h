@@ -22,7 +22,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // for (i < n) y[i] = f(x[i]); `past`: as StoreResult(), and the caller ends with FlushStores().
 // Operands are asked for `ahead` elements before their turn: a core that computes much for each
-// does not foresee far enough itself.
+// does not foresee far enough itself; 0: not at all.
 template <class T, class F>
 HWY_INLINE void map(const T* x, T* y, std::size_t n, const F& f, bool past = false,
                     std::size_t ahead = 0) {
@@ -30,7 +30,7 @@ HWY_INLINE void map(const T* x, T* y, std::size_t n, const F& f, bool past = fal
   const std::size_t lanes = hn::Lanes(d);
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    hwy::Prefetch(x + i + ahead);
+    if (ahead > 0) hwy::Prefetch(x + i + ahead);
     StoreResult(f(d, hn::LoadU(d, x + i)), d, y + i, past);
   }
   if (i < n) StoreTail(f(d, LoadTail(d, x + i, n - i)), d, y + i, n - i);
@@ -44,8 +44,10 @@ HWY_INLINE void map(const T* a, const T* b, T* y, std::size_t n, const F& f, boo
   const std::size_t lanes = hn::Lanes(d);
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    hwy::Prefetch(a + i + ahead);
-    hwy::Prefetch(b + i + ahead);
+    if (ahead > 0) {
+      hwy::Prefetch(a + i + ahead);
+      hwy::Prefetch(b + i + ahead);
+    }
     StoreResult(f(d, hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i, past);
   }
   if (i < n) {

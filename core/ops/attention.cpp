@@ -88,40 +88,53 @@ const T* pointer(const Tensor& t) {
   return t.defined() ? t.data<T>() : nullptr;
 }
 
-// What the op saved from `first` on: bias, mask, y, stats.
+// What the op saved behind its floating inputs.
+struct Kept {
+  Tensor bias, mask, y, stats;
+  Kept(const BackwardContext& ctx, int first)
+      : bias(ctx.saved(first)),
+        mask(ctx.saved(first + 1)),
+        y(ctx.saved(first + 2)),
+        stats(ctx.saved(first + 3)) {}
+};
+
 template <class T>
-void run_backward(BackwardContext& ctx, kernels::AttentionInputs<T> in, int first,
+void run_backward(const BackwardContext& ctx, const Kept& kept, const T* q, const T* k, const T* v,
                   const kernels::AttentionGradients<T>& out) {
-  const Tensor bias = ctx.saved(first), mask = ctx.saved(first + 1);
-  const Tensor y = ctx.saved(first + 2), stats = ctx.saved(first + 3);
-  in.bias = pointer<T>(bias);
-  in.mask = pointer<std::uint8_t>(mask);
-  kernels::attention_backward(ctx.attrs<AttentionShape>(), in, y.data<T>(), stats.data<T>(),
-                              ctx.grad_output().data<T>(), out);
+  kernels::attention_backward(ctx.attrs<AttentionShape>(),
+                              {q, k, v, pointer<T>(kept.bias), pointer<std::uint8_t>(kept.mask)},
+                              kept.y.data<T>(), kept.stats.data<T>(), ctx.grad_output().data<T>(),
+                              out);
 }
 
 void attention_backward(BackwardContext& ctx) {
   const Tensor q = ctx.saved(0), k = ctx.saved(1), v = ctx.saved(2);
+  const Kept kept(ctx, 3);
   dispatch_compute(q.dtype(), "attention", [&]<class T>() {
     kernels::AttentionGradients<T> out;
     gradient_destination(ctx, 0, out.dq, out.accumulate_dq);
     gradient_destination(ctx, 1, out.dk, out.accumulate_dk);
     gradient_destination(ctx, 2, out.dv, out.accumulate_dv);
     gradient_destination(ctx, 3, out.dbias, out.accumulate_dbias);
-    run_backward<T>(ctx, {.q = q.data<T>(), .k = k.data<T>(), .v = v.data<T>()}, 3, out);
+    run_backward(ctx, kept, q.data<T>(), k.data<T>(), v.data<T>(), out);
   });
 }
 
 void attention_stack_backward(BackwardContext& ctx) {
-  // The kernel reads a head before it writes the head's gradients.
-  Tensor in_place = ctx.needs(0) ? ctx.take_input(0) : Tensor();
-  const Tensor qkv = in_place.defined() ? in_place : ctx.saved(0);
+  Tensor qkv = ctx.saved(0);  // before it is taken: it may have been changed
+  const Kept kept(ctx, 1);
   const std::int64_t part = qkv.numel() / 3;
   dispatch_compute(qkv.dtype(), "attention_stack", [&]<class T>() {
     kernels::AttentionGradients<T> out;
+    gradient_destination(ctx, 1, out.dbias, out.accumulate_dbias);
+    // The kernel reads a head before it writes the head's gradients.
+    qkv = Tensor();
+    Tensor in_place = ctx.take_input(0);
     if (in_place.defined()) {
       out.dq = in_place.mutable_data<T>();
+      qkv = in_place;
     } else {
+      qkv = ctx.saved(0);
       gradient_destination(ctx, 0, out.dq, out.accumulate_dq);
     }
     if (out.dq) {
@@ -129,33 +142,36 @@ void attention_stack_backward(BackwardContext& ctx) {
       out.dv = out.dk + part;
       out.accumulate_dk = out.accumulate_dv = out.accumulate_dq;
     }
-    gradient_destination(ctx, 1, out.dbias, out.accumulate_dbias);
     const T* q = qkv.data<T>();
-    run_backward<T>(ctx, {.q = q, .k = q + part, .v = q + 2 * part}, 1, out);
+    run_backward(ctx, kept, q, q + part, q + 2 * part, out);
+    if (in_place.defined()) ctx.set_grad(0, std::move(in_place));
   });
-  if (in_place.defined()) ctx.set_grad(0, std::move(in_place));
 }
 
-// What goes for every form; fills in the shape of what it says, and what the options say.
-AttentionShape checked_shape(const AttentionOptions& o, DType dtype, AttentionShape s) {
+// The sizes `s` with what the options say, after a check of these.
+AttentionShape checked_shape(const char* op, const AttentionOptions& o, DType dtype,
+                             AttentionShape s) {
   require(s.heads >= 1 && s.kv_heads >= 1 && s.heads % s.kv_heads == 0,
-          "attention: the {} kv heads must divide the {} heads", s.kv_heads, s.heads);
+          "{}: the {} kv heads must divide the {} heads", op, s.kv_heads, s.heads);
   const Shape of_keys{s.batch, s.keys}, of_pairs{s.batch, s.queries, s.keys};
   const Shape shared{1, s.queries, s.keys}, bias{s.heads, s.queries, s.keys};
-  require(!o.mask.defined() || (o.mask.dtype() == DType::u8 &&
-                                (o.mask.shape() == of_keys || o.mask.shape() == of_pairs ||
-                                 o.mask.shape() == shared)),
-          "attention: mask must have shape {}, {} or {} and type u8 (1: the key counts); got {} of "
-          "{}; what is added to the logits goes into bias",
-          of_keys, of_pairs, shared, o.mask, o.mask.defined() ? name_of(o.mask.dtype()) : "none");
+  require(
+      !o.mask.defined() ||
+          (o.mask.dtype() == DType::u8 &&
+           (o.mask.shape() == of_keys || o.mask.shape() == of_pairs || o.mask.shape() == shared)),
+      "{}: mask must have shape {}, {} or {} and type u8 (1: the key counts); got {} of {}; what "
+      "is added to the logits goes into bias",
+      op, of_keys, of_pairs, shared, o.mask, o.mask.defined() ? name_of(o.mask.dtype()) : "none");
   require(!o.bias.defined() || (o.bias.dtype() == dtype && o.bias.shape() == bias),
-          "attention: bias must have shape {} and the type of q; got {} of {}", bias, o.bias,
+          "{}: bias must have shape {} and the type of q; got {} of {}", op, bias, o.bias,
           o.bias.defined() ? name_of(o.bias.dtype()) : "none");
-  require(o.dropout >= 0 && o.dropout <= 1, "attention: dropout must lie in [0, 1]; got {}",
+  require(o.dropout >= 0 && o.dropout <= 1, "{}: dropout must lie in [0, 1]; got {}", op,
           o.dropout);
-  require(o.softcap >= 0 && std::isfinite(o.softcap),
-          "attention: softcap must be at least 0; got {}", o.softcap);
-  require(o.window >= 0, "attention: window must be at least 0; got {}", o.window);
+  require(o.softcap >= 0 && std::isfinite(o.softcap), "{}: softcap must be at least 0; got {}", op,
+          o.softcap);
+  require(o.window >= 0, "{}: window must be at least 0; got {}", op, o.window);
+  require(!o.scale || std::isfinite(*o.scale), "{}: scale must be a number; got {}", op,
+          o.scale.value_or(1));
   s.scale =
       o.scale.value_or(1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, s.width))));
   s.softcap = o.softcap;
@@ -214,7 +230,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   require(is_floating(dtype) && dtype == k.dtype() && dtype == v.dtype(),
           "attention: q, k and v must have one floating type; got {}, {} and {}", name_of(dtype),
           name_of(k.dtype()), name_of(v.dtype()));
-  const AttentionShape s = checked_shape(o, dtype,
+  const AttentionShape s = checked_shape("attention", o, dtype,
                                          {.batch = q.size(0),
                                           .queries = q.size(1),
                                           .keys = k.size(1),
@@ -234,14 +250,18 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
 }
 
 Tensor attention_stack(const Tensor& qkv, std::int64_t heads, const AttentionOptions& o) {
+  require(heads >= 1, "attention_stack: heads must be at least 1; got {}", heads);
   require(
-      qkv.defined() && qkv.rank() == 4 && qkv.size(0) == 3 && heads >= 1 &&
-          qkv.size(3) % heads == 0 && is_floating(qkv.dtype()),
-      "attention_stack: expected q, k and v as (3, B, T, C), with C a multiple of the {} heads, "
-      "of a floating type; got {}",
+      qkv.defined() && qkv.rank() == 4 && qkv.size(0) == 3 && qkv.size(3) % heads == 0,
+      "attention_stack: expected q, k and v as (3, B, T, C), with C a multiple of the {} heads; "
+      "got {}",
       heads, qkv);
+  require(
+      is_floating(qkv.dtype()),
+      "attention_stack: q, k and v must have a floating type; got {}; convert with to(x, dtype)",
+      name_of(qkv.dtype()));
   const DType dtype = qkv.dtype();
-  const AttentionShape s = checked_shape(o, dtype,
+  const AttentionShape s = checked_shape("attention_stack", o, dtype,
                                          {.batch = qkv.size(1),
                                           .queries = qkv.size(2),
                                           .keys = qkv.size(2),

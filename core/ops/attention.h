@@ -43,9 +43,15 @@ struct AttentionOptions {
 [[nodiscard]] Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                const AttentionOptions& options = {});
 
-// The same for queries, keys and values of as many heads that lie one behind the other, as
-// linear_stack() gives them: qkv (3, B, T, C), C a multiple of the heads; y (B, T, C).
-// Throws: if C is none; otherwise as attention().
+// attention() of queries, keys and values that lie one behind the other, as linear_stack() gives
+// them: y = attention(qkv[0], qkv[1], qkv[2]), each seen as (B, T, heads, C / heads).
+//
+// Shapes: qkv (3, B, T, C), y (B, T, C); mask (B, T), (B, T, T) or (1, T, T); bias (heads, T, T).
+// Saves: qkv, bias, mask, y and two numbers a query. Where nobody else sees qkv, its gradient takes
+// its memory.
+// Numerics: the bits of attention().
+// Throws: if qkv has another shape or no floating type, if the heads do not divide C; otherwise as
+// attention().
 [[nodiscard]] Tensor attention_stack(const Tensor& qkv, std::int64_t heads,
                                      const AttentionOptions& options = {});
 

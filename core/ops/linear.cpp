@@ -136,6 +136,7 @@ void linear_backward(BackwardContext& ctx) {
 
 // --- linear_stack -------------------------------------------------------------------------------
 constexpr std::size_t kMostMaps = 3;
+static_assert(kMostMaps + 1 <= kernels::kMostInGroup);
 
 struct StackAttrs {
   std::size_t maps = 0;

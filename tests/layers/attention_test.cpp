@@ -299,6 +299,9 @@ std::vector<AttentionConfig> causal_configs() {
   add(1, RopePositionConfig{.layout = RopeLayout::half}).qk_norm = QkNormConfig{};
   add(2, RopePositionConfig{.layout = RopeLayout::interleaved}).window = 3;
   add(1, RelativePositionConfig{.buckets = 4, .max_distance = 6});
+  // Queries, keys and values in one op:
+  add(4, AlibiPositionConfig{}).softcap = 2;
+  add(4, RelativePositionConfig{.buckets = 4, .max_distance = 6}).window = 3;
   return all;
 }
 

@@ -1,11 +1,14 @@
 #include "apps/training/first_failure.h"
 
+#include <fmt/format.h>
+
 #include <limits>
 
 #include "core/autograd.h"
 #include "core/ops/activations.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/cast.h"
+#include "core/ops/linear.h"
 
 #include "core/ops/math.h"
 #include "core/ops/matmul.h"
@@ -43,6 +46,29 @@ TEST_CASE("the first op that is not finite, and its layer", "[training]") {
   CHECK(pass(kHuge) == "the op mul, behind first");
   // h is (4x, 6x): 36 x^2 is below 3.4e38, and 16 x^2 + 36 x^2 above.
   CHECK(pass(2.8e18) == "the op matmul of second");
+}
+
+TEST_CASE("of an op of several layers the one that failed is named", "[training]") {
+  const Tensor x = Tensor::full({2, 1}, 2, DType::f32);
+  for (const int bad : {0, 1, 2, 3}) {
+    std::vector<NamedParameter> parameters;
+    std::vector<Tensor> weights;
+    for (int i = 0; i < 3; ++i) {
+      Tensor w = Tensor::full({2, 1}, i == bad ? 3e38 : 1, DType::f32).set_requires_grad();
+      weights.push_back(w);
+      parameters.emplace_back(fmt::format("blocks.0.attention.{}.weight", "qkv"[i]), w);
+    }
+    const std::string text = failure_of(parameters, [&] {
+      const Tensor y = sum(linear_stack(x, weights));
+      return bad == 3 ? sqrt(y * 0.0) : y;
+    });
+    INFO(bad);
+    if (bad < 3) {
+      CHECK(text == fmt::format("the op linear_stack of blocks.0.attention.{}", "qkv"[bad]));
+    } else {
+      CHECK(text == "backward of the op sqrt, behind blocks.0.attention");
+    }
+  }
 }
 
 TEST_CASE("a parameter that was not finite before is named", "[training]") {

@@ -212,7 +212,7 @@ NORMA_OP_CASE(attention_stack, plain) {
                    (void)attention_stack(Tensor::zeros({2, 1, 3, 4}), 2);
                  },
                  "attention_stack: expected q, k and v as (3, B, T, C), with C a multiple of the 2 "
-                 "heads, of a floating type; got (2, 1, 3, 4)"},
+                 "heads; got (2, 1, 3, 4)"},
                 {[=] {
                    (void)attention_stack(Tensor::zeros({3, 1, 3, 5}), 2);
                  },
@@ -220,12 +220,12 @@ NORMA_OP_CASE(attention_stack, plain) {
                 {[=] {
                    (void)attention_stack(Tensor::zeros({3, 1, 3, 4}), 0);
                  },
-                 "of the 0 heads"},
+                 "attention_stack: heads must be at least 1; got 0"},
                 {[=] { (void)attention_stack(Tensor(), 1); }, "got none"},
                 {[=] {
                    (void)attention_stack(Tensor::zeros({3, 1, 3, 4}), 2, {.dropout = 2});
                  },
-                 "attention: dropout must lie in [0, 1]; got 2"}};
+                 "attention_stack: dropout must lie in [0, 1]; got 2"}};
   return row;
 }
 
@@ -276,21 +276,55 @@ TEST_CASE("attention_stack: the gradient stands in the memory of qkv where nobod
       backward(y, dy);
       CHECK(same_bits(x.grad(), kept));
       NORMA_CHECK_ERROR(backward(y, dy), "was released by an earlier backward");
-      for (const bool seen : {false, true}) {
-        Tensor qkv = linear_stack(x, weights);
-        const Tensor values = qkv.clone().detach();
-        const std::byte *memory = qkv.raw(), *gradient = nullptr;
-        register_hook(qkv, [&](const Tensor& g) {
-          gradient = g.raw();
-          return Tensor();
-        });
-        const Tensor last = attention_stack(qkv, 2);
-        if (!seen) qkv = Tensor();
-        backward(last, dy);
-        CHECK((gradient == memory) == !seen);
-        if (seen) CHECK(same_bits(qkv.detach(), values));
-      }
     }
+    for (const bool seen : {false, true}) {
+      Tensor qkv = linear_stack(x, weights);
+      const Tensor values = qkv.clone().detach();
+      const std::byte *memory = qkv.raw(), *gradient = nullptr;
+      register_hook(qkv, [&](const Tensor& g) {
+        gradient = g.raw();
+        return Tensor();
+      });
+      const Tensor last = attention_stack(qkv, 2);
+      if (!seen) qkv = Tensor();
+      backward(last, dy);
+      CHECK((gradient == memory) == !seen);
+      if (seen) CHECK(same_bits(qkv.detach(), values));
+    }
+  }
+}
+
+TEST_CASE("attention_stack: several blocks of keys in place, as out of place") {
+  Tensor x = random_tensor({1, 300, 10}, 1, DType::f32),
+         bias = random_tensor({2, 300, 300}, 2, DType::f32);
+  x.set_requires_grad();
+  bias.set_requires_grad();
+  std::vector<Tensor> weights;
+  for (std::uint64_t i = 0; i < 3; ++i)
+    weights.push_back(random_tensor({10, 10}, 3 + i, DType::f32));
+  const Tensor dy = random_tensor({1, 300, 10}, 7, DType::f32);
+  const Tensor y = attention_stack(
+      linear_stack(x, weights), 2,
+      {.causal = true, .window = 270, .bias = bias, .dropout = 0.1, .dropout_key = {1, 2}});
+  backward(y, dy, {.retain_graph = true});
+  const Tensor dx = x.grad(), dbias = bias.grad();
+  x.clear_grad();
+  bias.clear_grad();
+  backward(y, dy);
+  CHECK(same_bits(x.grad(), dx));
+  CHECK(same_bits(bias.grad(), dbias));
+}
+
+TEST_CASE("attention_stack: a refused backward says the same again") {
+  Tensor x = random_tensor({1, 4, 4}, 1), bias = Tensor::zeros({1, 4, 4}, DType::f64);
+  x.set_requires_grad();
+  const std::vector<Tensor> weights(3, random_tensor({4, 4}, 2));
+  const Tensor y = attention_stack(linear_stack(x, weights), 1, {.bias = bias});
+  bias.fill_(1);
+  for (int i = 0; i < 2; ++i) {
+    NORMA_CHECK_ERROR(backward(y, Tensor::ones({1, 4, 4}, DType::f64)),
+                      "attention_stack: a tensor of shape (1, 4, 4) that its gradient needs was "
+                      "changed in place");
   }
 }
 

@@ -171,6 +171,26 @@ TEST_CASE("linear_stack has the bits of linear, and its gradients") {
   }
 }
 
+// Against the f32 op on widened operands, whose results are rounded once.
+TEST_CASE("linear_stack: the gradients of half types are rounded once") {
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    std::vector<Tensor> half{random_tensor({9, 33}, 1, dtype)}, wide;
+    for (std::uint64_t i = 0; i < 3; ++i) half.push_back(random_tensor({16, 33}, 2 + i, dtype));
+    for (std::uint64_t i = 0; i < 3; ++i) half.push_back(random_tensor({16}, 5 + i, dtype));
+    for (const Tensor& t : half) wide.push_back(to(t, DType::f32).detach());
+    const Tensor dy = random_tensor({3, 9, 16}, 9, dtype);
+    for (std::vector<Tensor>* p : {&half, &wide}) {
+      for (Tensor& t : *p) t.set_requires_grad();
+      const std::span<const Tensor> all(*p);
+      backward(linear_stack(all[0], all.subspan(1, 3), all.subspan(4)), to(dy, all[0].dtype()));
+    }
+    for (std::size_t i = 0; i < half.size(); ++i) {
+      INFO(name_of(dtype) << " " << i);
+      CHECK(same_bits(half[i].grad(), to(wide[i].grad(), dtype)));
+    }
+  }
+}
+
 TEST_CASE("linear_stack: half types round once, and one weight may stand twice") {
   const Tensor x = random_tensor({5, 40}, 1, DType::bf16),
                w = random_tensor({3, 40}, 2, DType::bf16);
