@@ -31,7 +31,7 @@ Action fork_verb(Options& options) {
   options.add_sets(arguments->sets);
   options.add("--out", arguments->options.out,
               "Folder of the new run (default: runs/<name>-at-<step>)");
-  options.add_flag("--quiet", arguments->options.quiet, "No progress");
+  options.add_flag("--quiet", arguments->options.quiet, "No progress; warnings alone");
   return [arguments] { return fork_run(*arguments); };
 }
 

@@ -24,7 +24,7 @@ Action train_verb(Options& options) {
   options.add("--until", arguments->options.until,
               "Save after this step and stop, as Ctrl-C does there; --resume goes on",
               {.value = "STEP", .low = 1, .high = 1e15});
-  options.add_flag("--quiet", arguments->options.quiet, "No progress");
+  options.add_flag("--quiet", arguments->options.quiet, "No progress; warnings alone");
   return [arguments] {
     return train_and_report(load_run_config(arguments->config, arguments->sets),
                             arguments->options);

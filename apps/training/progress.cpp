@@ -63,9 +63,14 @@ void Progress::update(std::int64_t step, double loss, double lr) {
 }
 
 void Progress::note(const std::string& text) {
-  if (quiet_) return;
-  clear_line();
-  std::fprintf(stderr, "%s\n", text.c_str());
+  if (!quiet_) print(text);
+}
+
+void Progress::warn(const std::string& text) { print("warning: " + text); }
+
+void Progress::print(const std::string& line) {
+  if (!quiet_) clear_line();
+  std::fprintf(stderr, "%s\n", line.c_str());
   std::fflush(stderr);
 }
 

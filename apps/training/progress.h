@@ -9,7 +9,7 @@ namespace norma {
 
 class Progress {
  public:
-  // `quiet`: shows nothing.
+  // `quiet`: shows warnings alone.
   Progress(std::string name, std::int64_t total_steps, std::int64_t first_step, bool quiet);
   ~Progress();
   Progress(const Progress&) = delete;
@@ -19,11 +19,14 @@ class Progress {
   void update(std::int64_t step, double loss, double lr);
   // A line of its own: an evaluation, a warning.
   void note(const std::string& text);
+  // The same for what must be seen though it be quiet.
+  void warn(const std::string& text);
   // Seconds since the run began here.
   [[nodiscard]] double seconds() const;
 
  private:
   void clear_line();
+  void print(const std::string& line);
 
   std::string name_;
   std::int64_t total_, first_;

@@ -243,7 +243,7 @@ void Trainer::diverge(RunResult& result, Failure failure, double loss_scale) {
   try {
     write_failure(*folder_, failure, kept_, resolved_);
   } catch (const std::exception& e) {
-    progress_->note(fmt::format("warning: nothing is kept for a replay: {}", e.what()));
+    progress_->warn(fmt::format("nothing is kept for a replay: {}", e.what()));
   }
 }
 

@@ -103,14 +103,14 @@ void Trainer::open_folder() {
   }
   write_file(folder_->config_path(), resolved_.dump(2) + "\n");
   for (const std::string& warning : size_warnings(config_.train, *data_)) {
-    progress_->note("warning: " + warning);
+    progress_->warn(warning);
   }
   if (const std::string warning = output_warning(model_->output().shape, data_->spec());
       !warning.empty()) {
-    progress_->note("warning: " + warning);
+    progress_->warn(warning);
   }
   if (const std::string warning = schedule_->warning(); !warning.empty()) {
-    progress_->note("warning: " + warning);
+    progress_->warn(warning);
   }
 }
 

@@ -37,6 +37,7 @@ std::string unknown_key(const StructType& type, std::string_view key, const Fami
     }
   }
   std::vector<std::string_view> keys = type.keys();
+  if (family) keys.insert(keys.begin(), "type");
   if (!family) {
     // A key of a section that stands one level too high.
     if (nearest_name(key, keys).empty()) {

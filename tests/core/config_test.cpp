@@ -204,6 +204,8 @@ TEST_CASE("every wrong value is told, with its path and what was expected") {
       {R"({"optimizer": {"type": "adamw", "lr": 0}})", "optimizer.lr: must be above 0; got 0"},
       {R"({"optimizer": {"type": "adamw", "weigth_decay": 0.1}})",
        "optimizer.weigth_decay: unknown key; the nearest known name is \"weight_decay\""},
+      {R"({"optimizer": {"type": "adamw", "tpye": "sgd"}})",
+       "optimizer.tpye: unknown key; the nearest known name is \"type\""},
       {R"({"optimizer": {"type": "adamw", "momentum": 0.9}})",
        "optimizer.momentum: unknown key of optimizer \"adamw\"; it belongs to sgd"},
       {R"({"optimizer": {"type": "adamw", "learning_rate": 1}})",

@@ -38,8 +38,13 @@ TEST_CASE("a second run of a name says where it goes", "[cli]") {
   write_file(folder / "config.json", shift_config(2).dump());
   const std::string train =
       "cd " + folder.path() + " && " + norma_program() + " train config.json --quiet";
-  CHECK(run_shell(train).err.empty());
-  CHECK(run_shell(train).err == "runs/t is taken by another run; this one goes to runs/t-2\n");
+  // A warning is seen though the run be quiet.
+  const std::string warning =
+      "warning: schedule: the warm-up of 3 steps is longer than the run of 2; lr 0.001 is never "
+      "reached\n";
+  CHECK(run_shell(train).err == warning);
+  CHECK(run_shell(train).err ==
+        warning + "runs/t is taken by another run; this one goes to runs/t-2\n");
   const ProcessResult version = run_norma("--version");
   CHECK(version.status == 0);
   CHECK(version.out.starts_with("norma "));
