@@ -376,7 +376,6 @@ HWY_INLINE Gauss<V> gauss(D d, V u) {
     const V minus_half = hn::Mul(u, hn::Set(d, -0.5f));
     const V x = hn::Mul(u, minus_half);  // rounded; below, the exact product is used
     const V e = exp_normal(d, x, [&](V n) HWY_ATTR {
-    // u half is not rounded.
 #if HWY_NATIVE_FMA
       const V r = hn::MulSub(u, minus_half, hn::Mul(n, hn::Set(d, kStepHigh)));
       return hn::NegMulAdd(n, hn::Set(d, kStepLow), r);

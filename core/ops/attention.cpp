@@ -121,22 +121,19 @@ void attention_backward(BackwardContext& ctx) {
 }
 
 void attention_stack_backward(BackwardContext& ctx) {
-  Tensor qkv = ctx.saved(0);  // before it is taken: it may have been changed
   const Kept kept(ctx, 1);
+  // The kernel reads a head before it writes the head's gradients.
+  Tensor in_place = ctx.take_input(0);
+  const Tensor qkv = in_place.defined() ? in_place : ctx.saved(0);
   const std::int64_t part = qkv.numel() / 3;
   dispatch_compute(qkv.dtype(), "attention_stack", [&]<class T>() {
     kernels::AttentionGradients<T> out;
-    gradient_destination(ctx, 1, out.dbias, out.accumulate_dbias);
-    // The kernel reads a head before it writes the head's gradients.
-    qkv = Tensor();
-    Tensor in_place = ctx.take_input(0);
     if (in_place.defined()) {
       out.dq = in_place.mutable_data<T>();
-      qkv = in_place;
     } else {
-      qkv = ctx.saved(0);
       gradient_destination(ctx, 0, out.dq, out.accumulate_dq);
     }
+    gradient_destination(ctx, 1, out.dbias, out.accumulate_dbias);
     if (out.dq) {
       out.dk = out.dq + part;
       out.dv = out.dk + part;

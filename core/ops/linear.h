@@ -29,11 +29,13 @@ struct LinearOptions {
 // y[i] = x weights[i]^T + biases[i]: several maps of one x, such as those to the queries, keys and
 // values of attention, in one op and one parallel loop each way.
 //
-// Shapes: x (..., in), each weight (out, in), each bias (out), or no biases at all; y (n, ...,
-// out). Saves: x, weights, biases. Numerics: each y[i] has the bits of linear(); the gradient of x
-// is the sum of what the maps give, from the last to the first. Throws: for fewer than 1 or more
-// than 3 weights; if they differ in shape, or there are biases, but not as many; otherwise as
-// linear().
+// Shapes: x (..., in), each weight (out, in), each bias (out), or no biases; y (n, ..., out).
+// Saves: x, weights, biases.
+// Numerics: each y[i] and the gradients of weights and biases have the bits of linear(). That of x
+// is the sum of what the maps give, from the last to the first; half types are computed in f32 and
+// rounded once, that sum too.
+// Throws: for fewer than 1 or more than 3 weights; if they differ in shape, or there are biases
+// but not as many; otherwise as linear().
 [[nodiscard]] Tensor linear_stack(const Tensor& x, std::span<const Tensor> weights,
                                   std::span<const Tensor> biases = {});
 
