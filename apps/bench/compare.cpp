@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
+#include "apps/bench/machine.h"
 #include "apps/bench/process.h"
 #include "apps/bench/workloads.h"
 #include "core/error.h"
@@ -13,6 +15,8 @@
 
 namespace norma::bench {
 namespace {
+
+constexpr double kProductSeconds = 0.5;  // of matrix products, a round
 
 // The last line that a program prints is its result.
 Result run_one(const std::vector<std::string>& arguments) {
@@ -53,7 +57,9 @@ Comparison run_workload(const std::string& workload, const RunOptions& options,
   const std::string threads = std::to_string(options.threads > 0 ? options.threads : num_threads());
   const std::string seconds = fmt::format("{}", options.seconds);
   std::optional<Result> own, other, compiled;
+  double rate = 0;
   for (int round = 0; round < options.rounds; ++round) {
+    if (options.products) rate = std::max(rate, measure_gemm_rate(kProductSeconds));
     keep_best(own, run_one({own_program(), "bench", workload, "--json", "--here", "--threads",
                             threads, "--seconds", seconds}));
     if (!peer) continue;
@@ -71,7 +77,7 @@ Comparison run_workload(const std::string& workload, const RunOptions& options,
       fmt::print(stderr, "{}: not compiled: {}\n", workload, e.what());
     }
   }
-  return {*own, other, compiled};
+  return {*own, other, compiled, rate};
 }
 
 const char* verdict(bool held) { return held ? "held" : "missed"; }
@@ -97,7 +103,7 @@ std::string marks(const Comparison& row, const Target& target, double share) {
 
 }  // namespace
 
-std::string to_table(const std::vector<Comparison>& rows, double gemm_rate) {
+std::string to_table(const std::vector<Comparison>& rows) {
   const bool beside = !rows.empty() && rows.front().peer;
   const bool compiled = std::any_of(rows.begin(), rows.end(),
                                     [](const Comparison& row) { return row.compiled.has_value(); });
@@ -107,10 +113,12 @@ std::string to_table(const std::vector<Comparison>& rows, double gemm_rate) {
   if (compiled) text += fmt::format(" {:>9}", "compiled");
   if (beside) text += fmt::format(" | {:>6}  {}", "ratio", "aims");
   text += '\n';
-  double logs = 0;
+  double logs = 0, slowest = std::numeric_limits<double>::infinity(), fastest = 0;
   for (const Comparison& row : rows) {
     const Workload workload = find_workload(row.own.workload);
-    const double share = workload.flops / row.own.ms_median / 1e6 / gemm_rate;
+    const double share = workload.flops / row.own.ms_median / 1e6 / row.gemm_rate;
+    slowest = std::min(slowest, row.gemm_rate);
+    fastest = std::max(fastest, row.gemm_rate);
     text += fmt::format("{:<11} {:>9.3f} {:>9.3f} {:>6} {:>8.0f} {:>5.0f}%", row.own.workload,
                         row.own.ms_min, row.own.ms_median, row.own.steps, row.own.peak_rss_mib,
                         100 * share);
@@ -135,9 +143,9 @@ std::string to_table(const std::vector<Comparison>& rows, double gemm_rate) {
     text += '\n';
   }
   text += fmt::format(
-      "\nMilliseconds a step; threads: {}. Share: of the {:.0f} GFLOP/s that matrix products reach "
-      "here.\n",
-      num_threads(), gemm_rate);
+      "\nMilliseconds a step; threads: {}. Share: the arithmetic of a median step, of what matrix "
+      "products in turns with it make of theirs ({:.0f} to {:.0f} GFLOP/s).\n",
+      num_threads(), slowest, fastest);
   if (beside) {
     text += fmt::format("Ratio: the median by that of {} {}; below 1 is faster.\n",
                         rows.front().peer->framework, rows.front().peer->version);

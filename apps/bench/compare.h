@@ -17,14 +17,16 @@ struct Peer {
 
 struct RunOptions {
   double seconds = 5;
-  int rounds = 1;   // how often each is run; the best least time and the best median count
-  int threads = 0;  // 0: as many as this process has
+  int rounds = 1;         // how often each is run; the best least time and the best median count
+  int threads = 0;        // 0: as many as this process has
+  bool products = false;  // time matrix products in turns with the workload
 };
 
 struct Comparison {
   Result own;
   std::optional<Result> peer{};
   std::optional<Result> compiled{};  // the peer's compiled model
+  double gemm_rate = 0;  // GFLOP/s of matrix products in turns with it; see measure_gemm_rate
   // Our median by the peer's: below 1 is faster.
   [[nodiscard]] double ratio() const { return own.ms_median / peer->ms_median; }
 };
@@ -38,7 +40,7 @@ struct Comparison {
 [[nodiscard]] const char* verdict(bool held);
 
 // A table for reading, with a mark at what is aimed at (see Target) where there is a peer.
-// `gemm_rate` in GFLOP/s; see measure_gemm_rate.
-[[nodiscard]] std::string to_table(const std::vector<Comparison>& rows, double gemm_rate);
+// Share: the arithmetic of the median step beside that of the median product (Comparison).
+[[nodiscard]] std::string to_table(const std::vector<Comparison>& rows);
 
 }  // namespace norma::bench

@@ -34,15 +34,15 @@ double median(std::vector<double>& values) {
   return values[values.size() / 2];
 }
 
-// GFLOP/s of the fastest call of f, which does `products` of them, within `seconds`.
+// GFLOP/s of the median call of f, which does `products` of them, within `seconds`.
 template <class F>
-double best_rate(double seconds, double products, F&& f) {
+double median_rate(double seconds, double products, F&& f) {
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  double best = 0;
+  std::vector<double> calls;
   do {
-    best = std::max(best, products * kFlops / seconds_of(f) / 1e9);
+    calls.push_back(seconds_of(f));
   } while (Clock::now() < end);
-  return best;
+  return products * kFlops / median(calls) / 1e9;
 }
 
 }  // namespace
@@ -53,13 +53,13 @@ double measure_gemm_rate(double seconds) {
   std::vector<float> a(size, 0.5f), b(size, 0.25f);
   std::vector<std::vector<float>> c(static_cast<std::size_t>(threads), std::vector<float>(size));
   openblas_set_num_threads(1);
-  const double blas = best_rate(seconds / 2, static_cast<double>(threads), [&] {
+  const double blas = median_rate(seconds / 2, static_cast<double>(threads), [&] {
     parallel_for(threads, 1, [&](std::int64_t i, std::int64_t) {
       cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, kSide, kSide, kSide, 1, a.data(),
                   kSide, b.data(), kSide, 0, c[static_cast<std::size_t>(i)].data(), kSide);
     });
   });
-  const double own = best_rate(seconds / 2, 1, [&] {
+  const double own = median_rate(seconds / 2, 1, [&] {
     kernels::gemm({.m = kSide, .n = kSide, .k = kSide}, 1.0f, a.data(), b.data(), 0.0f,
                   c[0].data());
   });

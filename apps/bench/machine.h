@@ -11,8 +11,8 @@
 namespace norma::bench {
 
 // Multiplications and additions a second, in GFLOP/s, of f32 matrix products on all threads of
-// this process: the best that OpenBLAS (one independent product a thread) or this program's own
-// kernel reaches within about `seconds`.
+// this process: of OpenBLAS (one independent product a thread) and this program's own kernel what
+// the faster makes of it in its median call, within about `seconds`.
 [[nodiscard]] double measure_gemm_rate(double seconds);
 
 // How many operands of so many bytes fill four times the last cache: used in turns, each comes from

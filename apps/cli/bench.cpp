@@ -95,19 +95,16 @@ std::vector<bench::Comparison> run_workloads(const std::vector<std::string>& wor
                                              const BenchArguments& a) {
   std::optional<bench::Peer> peer;
   if (!a.against.empty()) peer = bench::Peer{a.against[0], a.against[1], a.compile};
-  double rate = 0;  // the best of all moments, since the machine may be busy at one
   std::vector<bench::Comparison> rows;
   for (const std::string& name : workloads) {
-    if (!a.json) {
-      fmt::print(stderr, "{} ...\n", name);
-      rate = std::max(rate, bench::measure_gemm_rate(0.5));
-    }
-    rows.push_back(bench::run_workload(name, {a.seconds, a.rounds}, peer));
+    if (!a.json) fmt::print(stderr, "{} ...\n", name);
+    rows.push_back(bench::run_workload(
+        name, {.seconds = a.seconds, .rounds = a.rounds, .products = !a.json}, peer));
     if (!a.json) continue;
     print_now(bench::to_json_line(rows.back().own) + "\n");
     if (rows.back().peer) print_now(bench::to_json_line(*rows.back().peer) + "\n");
   }
-  if (!a.json && !rows.empty()) print_now(bench::to_table(rows, rate));
+  if (!a.json && !rows.empty()) print_now(bench::to_table(rows));
   return rows;
 }
 

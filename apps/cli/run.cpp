@@ -4,10 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <new>
 
 #include "apps/cli/verb.h"
 #include "core/config/problems.h"
+#include "core/instructions.h"
 #include "core/parallel.h"
 
 namespace norma::cli {
@@ -111,6 +113,13 @@ Status run(std::vector<std::string> arguments) {
   } catch (const CLI::ParseError& e) {
     fmt::print(stderr, "{}: {}\nRun with --help for what it takes.\n", who, refused(app, e));
     return kUsage;
+  }
+  if (const char* name = std::getenv("NORMA_INSTRUCTIONS")) {
+    try {
+      set_instruction_set(name);
+    } catch (const Error& e) {
+      return fail(who, fmt::format("NORMA_INSTRUCTIONS: {}", e.what()).c_str(), kUsage);
+    }
   }
   if (threads > 0) set_num_threads(threads);
   for (std::size_t i = 0; i < actions.size(); ++i) {

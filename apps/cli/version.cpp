@@ -1,9 +1,9 @@
 #include <cblas.h>
-#include <fmt/format.h>
-#include <hwy/targets.h>
+#include <fmt/ranges.h>
 
 #include "apps/cli/verb.h"
 #include "apps/study/ranks.h"
+#include "core/instructions.h"
 #include "core/parallel.h"
 
 namespace norma::cli {
@@ -19,15 +19,6 @@ std::string compiler() {
 #endif
 }
 
-// Instruction sets of this machine that Highway knows, the best first.
-std::string vector_targets() {
-  std::string text;
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    text += (text.empty() ? "" : " ") + std::string(hwy::TargetName(target));
-  }
-  return text;
-}
-
 }  // namespace
 
 Action version_verb(Options&) {
@@ -35,7 +26,7 @@ Action version_verb(Options&) {
     fmt::print("norma     {}\n", NORMA_VERSION);
     fmt::print("compiler  {}\n", compiler());
     fmt::print("OpenBLAS  {}\n", openblas_get_config());
-    fmt::print("Highway   {}\n", vector_targets());
+    fmt::print("Highway   {} (of {})\n", instruction_set(), fmt::join(instruction_sets(), ", "));
     fmt::print("OpenMP    {}\n", has_threads() ? "yes" : "no: every loop runs on one thread");
     fmt::print("MPI       {}\n", study::Ranks::available() ? "yes" : "no");
     fmt::print("threads   {}\n", num_threads());

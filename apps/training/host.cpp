@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "core/instructions.h"
 #include "core/parallel.h"
 
 namespace norma {
@@ -39,6 +40,7 @@ config::Json host_json() {
   j["cpu"] = cpu_name();
   j["cores"] = std::thread::hardware_concurrency();
   j["threads"] = num_threads();
+  j["instructions"] = instruction_set();
   return j;
 }
 

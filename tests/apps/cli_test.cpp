@@ -1,4 +1,5 @@
 // The shell around the verbs: exit statuses, what goes to stdout and what to stderr.
+#include "core/instructions.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 
@@ -53,6 +54,20 @@ TEST_CASE("version says what the program is built with") {
     INFO(part);
     CHECK(contains(result.out, part));
   }
+}
+
+TEST_CASE("NORMA_INSTRUCTIONS chooses among the machine's instruction sets") {
+  const std::string least = instruction_sets().back();
+  const auto chosen =
+      test::run_shell("NORMA_INSTRUCTIONS=" + least + " " + test::norma_program() + " version");
+  CHECK(chosen.status == 0);
+  CHECK(contains(chosen.out, "Highway   " + least + " (of "));
+  const auto wrong =
+      test::run_shell("NORMA_INSTRUCTIONS=avx9 " + test::norma_program() + " version");
+  CHECK(wrong.status == 2);
+  CHECK(
+      contains(wrong.err, "NORMA_INSTRUCTIONS: expected an instruction set that this machine has"));
+  CHECK(contains(wrong.err, "got \"avx9\"; leave it out for the best"));
 }
 
 TEST_CASE("a failure while running has status 1") {

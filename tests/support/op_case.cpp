@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 
+#include "core/instructions.h"
 #include "core/parallel.h"
 #include "core/random.h"
 
@@ -161,6 +162,21 @@ void check_threads(const OpCase& row, const std::vector<Tensor>& inputs) {
   set_num_threads(before);
 }
 
+void check_instruction_sets(const OpCase& row, const std::vector<Tensor>& inputs, DType dtype,
+                            const Pass& best, double tolerance) {
+  for (const std::string& name : instruction_sets()) {
+    INFO("with " << name << ", in " << name_of(dtype));
+    set_instruction_set(name);
+    const Pass pass = forward_backward(row.run, inputs, dtype);
+    CHECK(compare(pass.value, best.value, tolerance) == "");
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      INFO("gradient of input " << i);
+      CHECK(compare(pass.grads[i], best.grads[i], 20 * tolerance) == "");
+    }
+  }
+  set_instruction_set(instruction_sets().front());
+}
+
 }  // namespace
 
 bool register_op_case(const std::string& op) { return op_cases().insert(op).second; }
@@ -264,6 +280,8 @@ void check_op(const std::string& op, const OpCase& row) {
     if (row.second_order) CHECK(check_second_gradient(row.run, inputs) == "");
     check_composed(row, inputs);
     check_threads(row, inputs);
+    check_instruction_sets(row, inputs, DType::f64, f64, row.tolerance_f64);
+    check_instruction_sets(row, inputs, DType::f32, f32, 2 * row.tolerance_f32);
   }
   for (const OpError& e : row.errors) NORMA_CHECK_ERROR(e.call(), e.text);
 }

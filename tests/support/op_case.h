@@ -7,6 +7,7 @@
 //   - its gradient in f32 against the one in f64;
 //   - a fused op against its `composed` form, value and gradient;
 //   - the same bits at 1, 2, 3 and 8 threads;
+//   - value and gradient with every instruction set of this machine against those with the best;
 // and every error text. A test at the end fails for an op of all_ops() that has no row.
 #pragma once
 
