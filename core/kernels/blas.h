@@ -5,8 +5,9 @@
 
 namespace norma::kernels {
 
-// True iff OpenBLAS computes a tile of this product faster than the panels of gemm.cpp: where all
-// three sizes are large, its second level of blocking counts, and its packing no longer shows.
+// True iff OpenBLAS computes a tile of this product faster than the panels of gemm_tile-inl.h:
+// where all three sizes are large, its second level of blocking counts, and its packing no longer
+// shows.
 [[nodiscard]] bool prefers_blas(const Product& p);
 
 // C = alpha op(A) op(B) + beta C on the calling thread. The leading dimensions must be given.

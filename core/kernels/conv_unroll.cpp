@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/kernels/divide.h"
 #include "core/kernels/gemm.h"
 #include "core/kernels/scratch.h"
 #include "core/parallel.h"
@@ -16,8 +17,6 @@ constexpr std::int64_t kChunkProducts = 512 * 1024;
 // Partial sums of a weight gradient, and the elements that all of them together may take.
 constexpr std::int64_t kPartials = 8;
 constexpr std::int64_t kPartialElements = 8 * 1024 * 1024;
-
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // True iff the unrolled image is the image itself.
 bool is_pointwise(const ConvSizes& s) {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/kernels/divide.h"
+
 namespace norma::kernels {
 namespace {
 
@@ -27,8 +29,6 @@ struct Image {
 struct Tiles {
   std::int64_t rows, down, across;
 };
-
-std::int64_t round_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b * b; }
 
 }  // namespace
 }  // namespace norma::kernels

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "core/kernels/activations.h"
+#include "core/kernels/row_sums.h"
 
 namespace norma::kernels {
 
@@ -57,14 +58,6 @@ struct ProductCall {
   const T* bias = nullptr;  // (n), added to every row; may be null
   std::span<const Factors<T>> more = {};
 };
-// y (cols) = sum over the rows of x (rows, cols), added to y if `accumulate`.
-template <class T>
-struct RowSumCall {
-  const T* x = nullptr;
-  std::int64_t rows = 0, cols = 0;
-  bool accumulate = false;
-  T* y = nullptr;
-};
 // What a layer has several of, independent of each other, in one parallel loop: no result may
 // overlap another or an operand. The same bits as gemm() and sum_rows(). At most kMostInGroup of
 // each.
@@ -95,10 +88,5 @@ void gemm_batched(std::int64_t batch, const Product& p, float alpha, const float
 void gemm_batched(std::int64_t batch, const Product& p, double alpha, const double* a,
                   BatchStep step_a, const double* b, BatchStep step_b, double beta, double* c,
                   BatchStep step_c);
-
-// y (cols) = sum over the rows of x (rows, cols), added to y if `accumulate`. Rows are summed in
-// blocks of fixed size whose sums are added in order.
-void sum_rows(const float* x, std::int64_t rows, std::int64_t cols, bool accumulate, float* y);
-void sum_rows(const double* x, std::int64_t rows, std::int64_t cols, bool accumulate, double* y);
 
 }  // namespace norma::kernels

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/kernels/divide.h"
 #include "core/kernels/moments.h"
 #include "core/kernels/norm_channels_task.h"
 #include "core/kernels/past_cache.h"
@@ -83,8 +84,6 @@ void step_panels(const ChannelsTask<double>& a, std::int64_t next, std::int64_t 
                  double* kept) {
   HWY_DYNAMIC_DISPATCH(PanelsF64)(a, next, last, kept);
 }
-
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // A function of the shape alone; see Note [Fixed chunks].
 Pieces cut(const ChannelsShape& s) {

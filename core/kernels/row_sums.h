@@ -1,0 +1,26 @@
+// Sums over the rows of a matrix, for f32 and f64: the gradient of a bias.
+#pragma once
+
+#include <cstdint>
+
+namespace norma::kernels {
+
+// y (cols) = sum over the rows of x (rows, cols), added to y if `accumulate`.
+template <class T>
+struct RowSumCall {
+  const T* x = nullptr;
+  std::int64_t rows = 0, cols = 0;
+  bool accumulate = false;
+  T* y = nullptr;
+};
+
+// y (cols) = sum over the rows of x (rows, cols), added to y if `accumulate`. Rows are summed in
+// blocks of fixed size whose sums are added in order.
+void sum_rows(const float* x, std::int64_t rows, std::int64_t cols, bool accumulate, float* y);
+void sum_rows(const double* x, std::int64_t rows, std::int64_t cols, bool accumulate, double* y);
+
+// for j < n: y[j] += x[j], on the calling thread.
+void add_row(const float* x, std::int64_t n, float* y);
+void add_row(const double* x, std::int64_t n, double* y);
+
+}  // namespace norma::kernels
