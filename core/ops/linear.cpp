@@ -95,14 +95,55 @@ Tensor through_activation(BackwardContext& ctx, kernels::Activation activation, 
   return dz;
 }
 
+// The products of a map z = x weight^T + bias: x (rows, in), weight (out, in), z (rows, out).
+struct MapSizes {
+  std::int64_t rows = 0, in = 0, out = 0;
+};
+
+kernels::Product forward_product(const MapSizes& s) {
+  return {.m = s.rows, .n = s.out, .k = s.in, .transpose_b = true};
+}
+
+// dweight = dz^T x
+template <class T>
+kernels::ProductCall<T> weight_gradient(const MapSizes& s, const T* dz, const T* x, Destination d) {
+  return {.sizes = {.m = s.out, .n = s.in, .k = s.rows, .transpose_a = true},
+          .a = dz,
+          .b = x,
+          .beta = T(d.accumulate),
+          .c = d.tensor.mutable_data<T>()};
+}
+
+// dx = dz weight, and then what `more` adds.
+template <class T>
+kernels::ProductCall<T> input_gradient(const MapSizes& s, const kernels::Factors<T>& first,
+                                       Destination d,
+                                       std::span<const kernels::Factors<T>> more = {}) {
+  return {.sizes = {.m = s.rows, .n = s.in, .k = s.out},
+          .a = first.a,
+          .b = first.b,
+          .beta = T(d.accumulate),
+          .c = d.tensor.mutable_data<T>(),
+          .more = more};
+}
+
+// dbias = sum of dz over its rows
+template <class T>
+kernels::RowSumCall<T> bias_gradient(const MapSizes& s, const T* dz, Destination d) {
+  return {.x = dz,
+          .rows = s.rows,
+          .cols = s.out,
+          .accumulate = d.accumulate,
+          .y = d.tensor.mutable_data<T>()};
+}
+
 // dz = dy * activation'(z); dx = dz weight, dweight = dz^T x, dbias = sum of dz over its rows.
 void linear_backward(BackwardContext& ctx) {
   const auto activation = kernel_activation(ctx.attrs<LinearOptions>().activation);
   const bool has_bias = ctx.num_inputs() > 2;
   const Tensor x = ctx.saved(0), weight = ctx.saved(1);
-  const std::int64_t out = weight.size(0), in = weight.size(1);
   Tensor dz = ctx.take_grad_output();
-  const std::int64_t rows = dz.shape().numel(0, dz.rank() - 1);
+  const MapSizes sizes{dz.shape().numel(0, dz.rank() - 1), weight.size(1), weight.size(0)};
   if (activation) dz = through_activation(ctx, *activation, std::move(dz));
   dispatch_compute(x.dtype(), "linear", [&]<class T>() {
     const T* g = dz.data<T>();
@@ -110,25 +151,12 @@ void linear_backward(BackwardContext& ctx) {
     std::size_t count = 0;
     kernels::RowSumCall<T> sum;
     if (ctx.needs(1)) {
-      Destination d = ctx.destination(1);
-      products[count++] = {{.m = out, .n = in, .k = rows, .transpose_a = true},
-                           g,
-                           x.data<T>(),
-                           T(d.accumulate),
-                           d.tensor.mutable_data<T>()};
+      products[count++] = weight_gradient(sizes, g, x.data<T>(), ctx.destination(1));
     }
     if (ctx.needs(0)) {
-      Destination d = ctx.destination(0);
-      products[count++] = {{.m = rows, .n = in, .k = out},
-                           g,
-                           weight.data<T>(),
-                           T(d.accumulate),
-                           d.tensor.mutable_data<T>()};
+      products[count++] = input_gradient<T>(sizes, {g, weight.data<T>()}, ctx.destination(0));
     }
-    if (has_bias && ctx.needs(2)) {
-      Destination d = ctx.destination(2);
-      sum = {g, rows, out, d.accumulate, d.tensor.mutable_data<T>()};
-    }
+    if (has_bias && ctx.needs(2)) sum = bias_gradient(sizes, g, ctx.destination(2));
     kernels::gemm_group(std::span<const kernels::ProductCall<T>>(products.data(), count),
                         std::span<const kernels::RowSumCall<T>>(&sum, sum.y ? 1 : 0));
   });
@@ -162,26 +190,20 @@ void linear_stack_backward(BackwardContext& ctx) {
   const auto& attrs = ctx.attrs<StackAttrs>();
   const int n = static_cast<int>(attrs.maps);
   const Tensor x = ctx.saved(0), dy = ctx.take_grad_output();
-  const std::int64_t in = x.size(-1), out = dy.size(-1);
-  const std::int64_t rows = x.shape().numel(0, x.rank() - 1);
+  const MapSizes sizes{x.shape().numel(0, x.rank() - 1), x.size(-1), dy.size(-1)};
   dispatch_compute(x.dtype(), "linear_stack", [&]<class T>() {
-    const auto part = [&](int i) { return dy.data<T>() + i * rows * out; };
+    const auto part = [&](int i) { return dy.data<T>() + i * sizes.rows * sizes.out; };
     std::array<kernels::ProductCall<T>, kMostMaps + 1> products;
     std::array<kernels::RowSumCall<T>, kMostMaps> sums;
     std::array<kernels::Factors<T>, kMostMaps> factors;
     std::size_t num_products = 0, num_sums = 0;
     for (int i = 0; i < n; ++i) {
       if (ctx.needs(1 + i)) {
-        Destination d = ctx.destination(1 + i);
-        products[num_products++] = {{.m = out, .n = in, .k = rows, .transpose_a = true},
-                                    part(i),
-                                    x.data<T>(),
-                                    T(d.accumulate),
-                                    d.tensor.mutable_data<T>()};
+        products[num_products++] =
+            weight_gradient(sizes, part(i), x.data<T>(), ctx.destination(1 + i));
       }
       if (attrs.bias && ctx.needs(1 + n + i)) {
-        Destination d = ctx.destination(1 + n + i);
-        sums[num_sums++] = {part(i), rows, out, d.accumulate, d.tensor.mutable_data<T>()};
+        sums[num_sums++] = bias_gradient(sizes, part(i), ctx.destination(1 + n + i));
       }
     }
     std::array<Tensor, kMostMaps> weights;  // which may have been widened for this moment alone
@@ -191,14 +213,8 @@ void linear_stack_backward(BackwardContext& ctx) {
         weights[k] = ctx.saved(1 + i);
         factors[k] = {part(i), weights[k].data<T>()};
       }
-      Destination d = ctx.destination(0);
-      products[num_products++] = {{.m = rows, .n = in, .k = out},
-                                  factors[0].a,
-                                  factors[0].b,
-                                  T(d.accumulate),
-                                  d.tensor.mutable_data<T>(),
-                                  nullptr,
-                                  std::span(factors.data() + 1, attrs.maps - 1)};
+      products[num_products++] = input_gradient<T>(sizes, factors[0], ctx.destination(0),
+                                                   std::span(factors.data() + 1, attrs.maps - 1));
     }
     kernels::gemm_group(std::span<const kernels::ProductCall<T>>(products.data(), num_products),
                         std::span<const kernels::RowSumCall<T>>(sums.data(), num_sums));
@@ -232,14 +248,14 @@ const OpInfo linear_op{"linear", linear_backward, linear_composed, linear_recomp
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, LinearOptions options) {
   check("linear", x, weight, bias);
-  const std::int64_t in = x.size(-1), out = weight.size(0);
   const DType dtype = x.dtype();
   if (is_half(dtype)) {
     const Tensor wide_bias = bias.defined() ? to(bias, DType::f32) : bias;
     return to(linear(to(x, DType::f32), to(weight, DType::f32), wide_bias, options), dtype);
   }
   Shape shape = x.shape();
-  shape.set(-1, out);
+  shape.set(-1, weight.size(0));
+  const MapSizes sizes{shape.numel(0, shape.rank() - 1), x.size(-1), weight.size(0)};
   const auto activation = kernel_activation(options.activation);
   std::array<Tensor, 4> kept{x, weight};
   std::size_t count = 2;
@@ -254,8 +270,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, LinearO
     if (bias.defined()) epilogue.bias = bias.data<T>();
     if (keep_pre) epilogue.pre = pre.mutable_data<T>();
     epilogue.activation = activation;
-    kernels::gemm({.m = shape.numel(0, shape.rank() - 1), .n = out, .k = in, .transpose_b = true},
-                  T(1), x.data<T>(), weight.data<T>(), T(0), y.mutable_data<T>(), epilogue);
+    kernels::gemm(forward_product(sizes), T(1), x.data<T>(), weight.data<T>(), T(0),
+                  y.mutable_data<T>(), epilogue);
   });
   if (activation) kept[count++] = keep_pre ? pre : y;
   record(linear_op, std::span<Tensor>(&y, 1), inputs, std::span<const Tensor>(kept.data(), count),
@@ -291,21 +307,20 @@ Tensor linear_stack(const Tensor& x, std::span<const Tensor> weights,
     }
     return to(linear_stack(kept[0], inputs.subspan(1, n), inputs.subspan(1 + n)), dtype);
   }
-  const std::int64_t in = x.size(-1), out = weights[0].size(0);
+  const MapSizes sizes{x.shape().numel(0, x.rank() - 1), x.size(-1), weights[0].size(0)};
   Shape shape{static_cast<std::int64_t>(n)};
   for (std::int64_t size : x.shape()) shape.push_back(size);
-  shape.set(-1, out);
-  const std::int64_t rows = x.shape().numel(0, x.rank() - 1);
+  shape.set(-1, sizes.out);
   Tensor y = Tensor::empty(shape, dtype);
   dispatch_compute(dtype, "linear_stack", [&]<class T>() {
     std::array<kernels::ProductCall<T>, kMostMaps> products;
     for (std::size_t i = 0; i < n; ++i) {
-      products[i] = {{.m = rows, .n = out, .k = in, .transpose_b = true},
-                     x.data<T>(),
-                     weights[i].data<T>(),
-                     T(0),
-                     y.mutable_data<T>() + static_cast<std::int64_t>(i) * rows * out,
-                     biases.empty() ? nullptr : biases[i].data<T>()};
+      products[i] = {
+          .sizes = forward_product(sizes),
+          .a = x.data<T>(),
+          .b = weights[i].data<T>(),
+          .c = y.mutable_data<T>() + static_cast<std::int64_t>(i) * sizes.rows * sizes.out,
+          .bias = biases.empty() ? nullptr : biases[i].data<T>()};
     }
     kernels::gemm_group(std::span<const kernels::ProductCall<T>>(products.data(), n),
                         std::span<const kernels::RowSumCall<T>>());
