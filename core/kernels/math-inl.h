@@ -80,12 +80,19 @@ HWY_INLINE V polynomial(D d, V x, float c, C... rest) {
   return horner(d, x, hn::Set(d, c), rest...);
 }
 
-// r = x - n ln 2, with ln 2 in two parts; the first has 9 bits, so that its product with n is
-// exact.
+// A step of an exponential's argument, in one part and in two; the first of these has few bits (9,
+// of the finer one 12), so that its product with a number of steps is exact.
+struct ExpStep {
+  float whole, high, low;
+};
+// ln 2: from one power of 2 to the next.
+inline constexpr ExpStep kOctave{0.693147182f, 0.693359375f, -2.12194440e-4f};
+
+// x - n step.
 template <class D, class V>
-HWY_INLINE V reduced(D d, V x, V n) {
-  const V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
-  return hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
+HWY_INLINE V reduced(D d, V x, V n, ExpStep step) {
+  const V r = hn::NegMulAdd(n, hn::Set(d, step.high), x);
+  return hn::NegMulAdd(n, hn::Set(d, step.low), r);
 }
 // e^r - 1 = r + r^2 p for |r| <= 0.392; relative error of e^r 7.2e-9.
 template <class D, class V>
@@ -103,7 +110,7 @@ struct ExpParts {
 template <class D, class V>
 HWY_INLINE ExpParts<D, V> exp_parts(D d, V x) {
   const auto n = hn::NearestInt(hn::Mul(x, hn::Set(d, 1.44269504f)));
-  return {expm1_reduced(d, reduced(d, x, hn::ConvertTo(d, n))), n};
+  return {expm1_reduced(d, reduced(d, x, hn::ConvertTo(d, n), kOctave)), n};
 }
 
 // x 2^n in two steps, since 2^n itself may be out of range.
@@ -136,11 +143,9 @@ inline constexpr int kStepShift = kHasTables ? 19 : 23;
 // What is added to the number of steps makes that the last bits of a float: 1.5 2^23, without a
 // table with the exponent's bias.
 inline constexpr float kStepMagic = kHasTables ? 12582912.0f : 12582912.0f + 127.0f;
-// ln 2 / kSteps in one part, and in two, the first of few bits: its product with a number of steps
-// is exact.
-inline constexpr float kStep = kHasTables ? 0.0433216988f : 0.693147182f;
-inline constexpr float kStepHigh = kHasTables ? 0.0433197021484375f : 0.693359375f;
-inline constexpr float kStepLow = kHasTables ? 1.99663656e-6f : -2.12194440e-4f;
+// ln 2 / kSteps.
+inline constexpr ExpStep kStep =
+    kHasTables ? ExpStep{0.0433216988f, 0.0433197021484375f, 1.99663656e-6f} : kOctave;
 
 #if HWY_TARGET <= HWY_AVX3
 // Bits of 2^(j / 16), less j << 19.
@@ -175,13 +180,6 @@ HWY_INLINE V expm1_of_step(D d, V r) {
   }
 }
 
-// x - n ln 2 / kSteps.
-template <class D, class V>
-HWY_INLINE V reduced_by_steps(D d, V x, V n) {
-  const V r = hn::NegMulAdd(n, hn::Set(d, kStepHigh), x);
-  return hn::NegMulAdd(n, hn::Set(d, kStepLow), r);
-}
-
 // Below it e^x is less than the least normal number.
 inline constexpr double kExpLow = -87.33;
 
@@ -211,14 +209,14 @@ template <class D, class V>
 HWY_INLINE V exp_negative_of_sum(D d, V x) {
   const V high = at_least(d, x, kExpLow);
   return exp_normal(d, high,
-                    [&](V n) HWY_ATTR { return hn::NegMulAdd(n, hn::Set(d, kStep), high); });
+                    [&](V n) HWY_ATTR { return hn::NegMulAdd(n, hn::Set(d, kStep.whole), high); });
 }
 
 // e^x for x <= 0 (or NaN). f32: what is below the least normal number becomes 0.
 template <class D, class V>
 HWY_INLINE V exp_negative(D d, V x) {
   if constexpr (kIsF32<D>) {
-    const V y = exp_normal(d, x, [&](V n) HWY_ATTR { return reduced_by_steps(d, x, n); });
+    const V y = exp_normal(d, x, [&](V n) HWY_ATTR { return reduced(d, x, n, kStep); });
     return hn::IfThenZeroElse(hn::Lt(x, set(d, kExpLow)), y);
   } else {
     return exp(d, x);
@@ -377,8 +375,8 @@ HWY_INLINE Gauss<V> gauss(D d, V u) {
     const V x = hn::Mul(u, minus_half);  // rounded; below, the exact product is used
     const V e = exp_normal(d, x, [&](V n) HWY_ATTR {
 #if HWY_NATIVE_FMA
-      const V r = hn::MulSub(u, minus_half, hn::Mul(n, hn::Set(d, kStepHigh)));
-      return hn::NegMulAdd(n, hn::Set(d, kStepLow), r);
+      const V r = hn::MulSub(u, minus_half, hn::Mul(n, hn::Set(d, kStep.high)));
+      return hn::NegMulAdd(n, hn::Set(d, kStep.low), r);
 #else
       // Without a fused product: u^2 = square + left, exactly.
       const hn::RebindToUnsigned<D> du;
@@ -386,7 +384,7 @@ HWY_INLINE Gauss<V> gauss(D d, V u) {
       const V square = hn::Mul(u, u);
       const V left = hn::Add(hn::Sub(hn::Mul(upper, upper), square),
                              hn::Mul(hn::Sub(u, upper), hn::Add(u, upper)));
-      return hn::MulAdd(left, hn::Set(d, -0.5f), reduced_by_steps(d, x, n));
+      return hn::MulAdd(left, hn::Set(d, -0.5f), reduced(d, x, n, kStep));
 #endif
     });
     const V exp = hn::IfThenZeroElse(hn::Lt(x, set(d, kExpLow)), e);
