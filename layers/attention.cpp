@@ -205,6 +205,14 @@ Tensor Attention::queries_keys_values(const Tensor& x) const {
 }
 
 Tensor Attention::forward(const Tensor& x, const Forward& pass) {
+  return out_.forward(mixed(x, pass), pass);
+}
+
+Tensor Attention::forward_onto(const Tensor& residual, const Tensor& x, const Forward& pass) {
+  return out_.forward_onto(residual, mixed(x, pass), pass);
+}
+
+Tensor Attention::mixed(const Tensor& x, const Forward& pass) {
   AttentionOptions options;
   options.scale = config_.scale;
   options.causal = config_.causal;
@@ -234,7 +242,7 @@ Tensor Attention::forward(const Tensor& x, const Forward& pass) {
                 Shape{x.size(0), x.size(1), config_.heads * head_width_});
   }
   if (wants_logits) pass.observer->largest_logit(path(), largest);
-  return out_.forward(y, pass);
+  return y;
 }
 
 }  // namespace norma

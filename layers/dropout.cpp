@@ -17,8 +17,9 @@ LayerPtr DropoutConfig::build(const Scope& scope, const Signature& in) const {
 Dropout::Dropout(const Scope& scope, Signature in, double p) : Layer(scope, std::move(in)), p_(p) {}
 
 Tensor Dropout::forward(const Tensor& x, const Forward& pass) {
-  if (!training() || !pass.dropout || p_ == 0) return x;
-  return dropout(x, p_, pass.key(path()));
+  return drops(pass) ? dropout(x, p_, pass.key(path())) : x;
 }
+
+bool Dropout::drops(const Forward& pass) const { return training() && pass.dropout && p_ != 0; }
 
 }  // namespace norma

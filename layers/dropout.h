@@ -21,6 +21,8 @@ class Dropout final : public Layer {
  public:
   Dropout(const Scope& scope, Signature in, double p);
   [[nodiscard]] Tensor forward(const Tensor& x, const Forward& pass) override;
+  // False where forward() gives x itself.
+  [[nodiscard]] bool drops(const Forward& pass) const;
 
  private:
   double p_;

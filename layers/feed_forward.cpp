@@ -48,8 +48,8 @@ FeedForward::FeedForward(const Options& options, const Scope& scope, const Signa
   child("down", down_);
 }
 
-Tensor FeedForward::forward(const Tensor& x, const Forward& pass) {
-  const Tensor hidden = activation_.visit([&]<class Config>(const Config& config) {
+Tensor FeedForward::hidden(const Tensor& x, const Forward& pass) {
+  return activation_.visit([&]<class Config>(const Config& config) {
     if constexpr (is_gated<Config>) {
       return config.apply(gate_->forward(x, pass), up_.forward(x, pass));
     } else if (fused(config) != FusedActivation::none) {
@@ -58,7 +58,14 @@ Tensor FeedForward::forward(const Tensor& x, const Forward& pass) {
       return config.apply(up_.forward(x, pass));
     }
   });
-  return down_.forward(hidden, pass);
+}
+
+Tensor FeedForward::forward(const Tensor& x, const Forward& pass) {
+  return down_.forward(hidden(x, pass), pass);
+}
+
+Tensor FeedForward::forward_onto(const Tensor& residual, const Tensor& x, const Forward& pass) {
+  return down_.forward_onto(residual, hidden(x, pass), pass);
 }
 
 }  // namespace norma

@@ -57,8 +57,12 @@ class FeedForward final : public Layer {
   };
   FeedForward(const Options& options, const Scope& scope, const Signature& in);
   [[nodiscard]] Tensor forward(const Tensor& x, const Forward& pass) override;
+  [[nodiscard]] Tensor forward_onto(const Tensor& residual, const Tensor& x,
+                                    const Forward& pass) override;
 
  private:
+  [[nodiscard]] Tensor hidden(const Tensor& x, const Forward& pass);  // (..., hidden), activated
+
   FeedForwardActivation activation_;
   Linear up_;
   std::unique_ptr<Linear> gate_;

@@ -1,6 +1,12 @@
 #include "layers/layer.h"
 
+#include "core/ops/arithmetic.h"
+
 namespace norma {
+
+Tensor Layer::forward_onto(const Tensor& residual, const Tensor& x, const Forward& pass) {
+  return residual + forward(x, pass);
+}
 
 void require_numbers(const char* layer, const Signature& in) {
   require(in.vocab == 0,

@@ -30,6 +30,10 @@ class Layer : public Module {
 
   // Shapes: x (N, *input), result (N, *output().shape).
   [[nodiscard]] virtual Tensor forward(const Tensor& x, const Forward& pass) = 0;
+  // residual + forward(x, pass), of the result's shape; a layer that ends with a product adds in
+  // its tiles.
+  [[nodiscard]] virtual Tensor forward_onto(const Tensor& residual, const Tensor& x,
+                                            const Forward& pass);
   // Sets what the first batch of a run tells (the omega of the placement `admin`), in one forward
   // without gradient. Called before the first step. False where there is nothing to set, as in
   // most.

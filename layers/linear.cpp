@@ -42,6 +42,10 @@ Linear::Linear(const Scope& scope, const Shape& in, std::int64_t out, const Opti
 
 Tensor Linear::forward(const Tensor& x, const Forward&) { return linear(x, weight_, bias_); }
 
+Tensor Linear::forward_onto(const Tensor& residual, const Tensor& x, const Forward&) {
+  return linear_onto(residual, x, weight_, bias_);
+}
+
 Tensor Linear::forward(const Tensor& x, FusedActivation activation) {
   return linear(x, weight_, bias_, {.activation = activation});
 }

@@ -28,6 +28,8 @@ class Linear final : public Layer {
   };
   Linear(const Scope& scope, const Shape& in, std::int64_t out, const Options& options);
   [[nodiscard]] Tensor forward(const Tensor& x, const Forward& pass) override;
+  [[nodiscard]] Tensor forward_onto(const Tensor& residual, const Tensor& x,
+                                    const Forward& pass) override;
   // The product with the activation in its tiles.
   [[nodiscard]] Tensor forward(const Tensor& x, FusedActivation activation);
   [[nodiscard]] const Tensor& weight() const { return weight_; }

@@ -73,6 +73,11 @@ struct PlacementRow {
   bool second_stream = false;      // r <- r + F, too
   bool norm_heads = false;         // RMSNorm on each head of q, k and v
 
+  // True iff the sum is x + F(...), with nothing between F and it.
+  [[nodiscard]] bool adds_plainly() const {
+    return !norm_out && !learned_beta && !second_stream && alpha == 1 && !omega &&
+           !adds_block_input;
+  }
   [[nodiscard]] bool uses_block_input() const { return reads_block_input || adds_block_input; }
   // What a branch does, as it will run: "x = N_post(2.632 x + ffn(x))". Statements are separated
   // by "; ", numbers have that many digits.

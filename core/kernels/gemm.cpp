@@ -44,7 +44,8 @@ struct ProductTask {
     if (batch == 1 && p.transpose_b && p.ldb == p.k) after = first_panel(p, b, p.n);
     tiling = choose_tiles(p, batch);
     const std::int64_t size = p.m * p.n;
-    const bool plain = !epilogue.bias && !epilogue.pre && !epilogue.activation && more.empty();
+    const bool plain = !epilogue.bias && !epilogue.pre && !epilogue.activation &&
+                       !epilogue.residual && more.empty();
     const bool halved =
         batch == 1 && plain && p.transpose_a && !p.transpose_b && p.k >= 2 * kLeastHalf &&
         size * static_cast<std::int64_t>(sizeof(T)) <= kLargestHalf && size * p.k > kSerialProducts;
@@ -124,9 +125,7 @@ struct ProductTask {
     run_tile(half, tile, next_of(half.p, tile, half.b));
     if (!halves.last(tile)) return;
     const auto [i0, j0, rows, cols] = place_of_tile(p, tiling, tile);
-    for (std::int64_t i = i0; i < i0 + rows; ++i) {
-      add_row(halves.second + i * p.n + j0, cols, c + i * p.ldc + j0);
-    }
+    add_matrix(halves.second + i0 * p.n + j0, p.n, rows, cols, c + i0 * p.ldc + j0, p.ldc);
   }
 };
 

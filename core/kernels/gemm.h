@@ -26,12 +26,13 @@ struct MatrixRows {
   std::int64_t ld = 0, rows = 0, length = 0;
 };
 
-// What happens to a tile of the product while it is in cache: c = activation(c + bias).
+// What happens to a tile of the product while it is in cache: c = activation(c + bias) + residual.
 template <class T>
 struct Epilogue {
   const T* bias = nullptr;  // (n), added to every row
   T* pre = nullptr;         // (m, n) dense: keeps c + bias, for the backward pass; beta must be 0
   std::optional<Activation> activation;  // one that may be a gate
+  const T* residual = nullptr;           // (m, n) dense
 };
 
 // C = alpha op(A) op(B) + beta C, then the epilogue. With beta 0 the old content of C is not read.

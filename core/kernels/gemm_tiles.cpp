@@ -1,11 +1,11 @@
 // Note [Tiles of a product]. The product is cut into tiles of C, and each tile is computed by one
 // thread: a panel of B (256 x 2 vectors) is copied, transposed if need be, into the first-level
-// cache, and all rows of the tile run against it, eight by two vectors of C in registers at a time.
-// Packing costs about 8 / rows of the time, so a tile has up to 256 rows and as few columns as give
-// enough tiles for 8 threads. OpenBLAS 0.3.21 reaches 60 to 97 % of the same speed on one thread at
-// the sizes of the models here: it packs both operands of every tile again, and with A B^T, the
-// product of every linear layer, that shows most. Where all three sizes are large it wins, and
-// computes the tiles; see blas.h.
+// cache, and all rows of the tile run against it, 8 by two vectors of C in registers at a time (6
+// with AVX2). Packing costs about 8 / rows of the time, so a tile has up to 256 rows and as few
+// columns as give enough tiles for 8 threads. OpenBLAS 0.3.21 reaches 60 to 97 % of the same speed
+// on one thread at the sizes of the models here: it packs both operands of every tile again, and
+// with A B^T, the product of every linear layer, that shows most. Where all three sizes are large
+// it wins, and computes the tiles; see blas.h.
 #include "core/kernels/gemm_tiles.h"
 
 #include <algorithm>
@@ -148,11 +148,12 @@ void run_tile(const TiledProduct<T>& product, std::int64_t tile, const MatrixRow
   const T* bias = e.bias ? e.bias + j0 : nullptr;
   if (prefers_blas(p)) {
     blas_product(q, alpha, rows, columns, beta, out);
-    for (std::int64_t i = 0; bias && i < q.m; ++i) add_row(bias, q.n, out + i * q.ldc);
+    if (bias) add_matrix(bias, 0, q.m, q.n, out, q.ldc);
   } else {
     whole_product(q, alpha, rows, columns, beta, bias, out, alone, next);
   }
   if (e.activation) activate_rows(*e.activation, out, q.ldc, to, p.ldc, q.m, q.n);
+  if (e.residual) add_matrix(e.residual + i0 * p.n + j0, p.n, q.m, q.n, to, p.ldc);
 }
 template void run_tile(const TiledProduct<float>&, std::int64_t, const MatrixRows<float>&);
 template void run_tile(const TiledProduct<double>&, std::int64_t, const MatrixRows<double>&);

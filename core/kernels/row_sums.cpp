@@ -16,16 +16,19 @@ namespace HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// for j: y[j] += x[j]
+// for i, j: y[i * ldy + j] += x[i * ldx + j]
 template <class T>
-void AddRow(const T* x, std::int64_t n, T* y) {
+void AddMatrix(const T* x, std::int64_t ldx, std::int64_t rows, std::int64_t cols, T* y,
+               std::int64_t ldy) {
   const hn::ScalableTag<T> d;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  std::int64_t j = 0;
-  for (; j + lanes <= n; j += lanes) {
-    hn::StoreU(hn::Add(hn::LoadU(d, y + j), hn::LoadU(d, x + j)), d, y + j);
+  for (std::int64_t i = 0; i < rows; ++i, x += ldx, y += ldy) {
+    std::int64_t j = 0;
+    for (; j + lanes <= cols; j += lanes) {
+      hn::StoreU(hn::Add(hn::LoadU(d, y + j), hn::LoadU(d, x + j)), d, y + j);
+    }
+    for (; j < cols; ++j) y[j] += x[j];
   }
-  for (; j < n; ++j) y[j] += x[j];
 }
 
 // for i, j: y[j] += x[i * stride + j], with four partial sums
@@ -55,8 +58,14 @@ void SumBlock(const T* x, std::int64_t rows, std::int64_t n, std::int64_t stride
   }
 }
 
-void AddRowF32(const float* x, std::int64_t n, float* y) { AddRow(x, n, y); }
-void AddRowF64(const double* x, std::int64_t n, double* y) { AddRow(x, n, y); }
+void AddMatrixF32(const float* x, std::int64_t ldx, std::int64_t rows, std::int64_t cols, float* y,
+                  std::int64_t ldy) {
+  AddMatrix(x, ldx, rows, cols, y, ldy);
+}
+void AddMatrixF64(const double* x, std::int64_t ldx, std::int64_t rows, std::int64_t cols,
+                  double* y, std::int64_t ldy) {
+  AddMatrix(x, ldx, rows, cols, y, ldy);
+}
 void SumBlockF32(const float* x, std::int64_t r, std::int64_t n, std::int64_t s, float* y) {
   SumBlock(x, r, n, s, y);
 }
@@ -72,8 +81,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace norma::kernels {
 
-HWY_EXPORT(AddRowF32);
-HWY_EXPORT(AddRowF64);
+HWY_EXPORT(AddMatrixF32);
+HWY_EXPORT(AddMatrixF64);
 HWY_EXPORT(SumBlockF32);
 HWY_EXPORT(SumBlockF64);
 
@@ -91,9 +100,13 @@ void sum_block(const double* x, std::int64_t r, std::int64_t n, std::int64_t s, 
 
 }  // namespace
 
-void add_row(const float* x, std::int64_t n, float* y) { HWY_DYNAMIC_DISPATCH(AddRowF32)(x, n, y); }
-void add_row(const double* x, std::int64_t n, double* y) {
-  HWY_DYNAMIC_DISPATCH(AddRowF64)(x, n, y);
+void add_matrix(const float* x, std::int64_t ldx, std::int64_t rows, std::int64_t cols, float* y,
+                std::int64_t ldy) {
+  HWY_DYNAMIC_DISPATCH(AddMatrixF32)(x, ldx, rows, cols, y, ldy);
+}
+void add_matrix(const double* x, std::int64_t ldx, std::int64_t rows, std::int64_t cols, double* y,
+                std::int64_t ldy) {
+  HWY_DYNAMIC_DISPATCH(AddMatrixF64)(x, ldx, rows, cols, y, ldy);
 }
 
 // A chunk has whole cache lines, and at least 32k additions.
@@ -114,7 +127,7 @@ void RowSumTask<T>::run(std::int64_t chunk) const {
   } else {
     add(middle, call.rows, begin, end, false, halves.second);
   }
-  if (halves.last(part)) add_row(halves.second + begin, end - begin, call.y + begin);
+  if (halves.last(part)) add_matrix(halves.second + begin, 0, 1, end - begin, call.y + begin, 0);
 }
 
 template <class T>

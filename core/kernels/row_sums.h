@@ -19,8 +19,11 @@ struct RowSumCall {
 void sum_rows(const float* x, std::int64_t rows, std::int64_t cols, bool accumulate, float* y);
 void sum_rows(const double* x, std::int64_t rows, std::int64_t cols, bool accumulate, double* y);
 
-// for j < n: y[j] += x[j], on the calling thread.
-void add_row(const float* x, std::int64_t n, float* y);
-void add_row(const double* x, std::int64_t n, double* y);
+// y (rows, cols) += x (rows, cols), on the calling thread; the rows of x begin every ldx elements
+// (0: x is one row, which is added to all), those of y every ldy.
+void add_matrix(const float* x, std::int64_t ldx, std::int64_t rows, std::int64_t cols, float* y,
+                std::int64_t ldy);
+void add_matrix(const double* x, std::int64_t ldx, std::int64_t rows, std::int64_t cols, double* y,
+                std::int64_t ldy);
 
 }  // namespace norma::kernels

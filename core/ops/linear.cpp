@@ -242,17 +242,16 @@ void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& 
 
 }  // namespace
 
+extern const OpInfo add_op;  // of core/ops/arithmetic.cpp
 extern const OpInfo linear_op;
 extern const OpInfo linear_stack_op;
 const OpInfo linear_op{"linear", linear_backward, linear_composed, linear_recompute};
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, LinearOptions options) {
-  check("linear", x, weight, bias);
-  const DType dtype = x.dtype();
-  if (is_half(dtype)) {
-    const Tensor wide_bias = bias.defined() ? to(bias, DType::f32) : bias;
-    return to(linear(to(x, DType::f32), to(weight, DType::f32), wide_bias, options), dtype);
-  }
+namespace {
+
+// linear() of f32 or f64, in whose result the residual, if there is one, is added.
+Tensor run_linear(const Tensor& x, const Tensor& weight, const Tensor& bias, LinearOptions options,
+                  const Tensor& residual) {
   Shape shape = x.shape();
   shape.set(-1, weight.size(0));
   const MapSizes sizes{shape.numel(0, shape.rank() - 1), x.size(-1), weight.size(0)};
@@ -261,15 +260,16 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, LinearO
   std::size_t count = 2;
   if (bias.defined()) kept[count++] = bias;
   const std::span<const Tensor> inputs(kept.data(), count);
-  Tensor y = Tensor::empty(shape, dtype), pre;
+  Tensor y = Tensor::empty(shape, x.dtype()), pre;
   const bool keep_pre =
       activation && !kernels::gradient_reads_output(*activation) && detail::should_record(inputs);
-  if (keep_pre) pre = Tensor::empty(shape, dtype);
-  dispatch_compute(dtype, "linear", [&]<class T>() {
+  if (keep_pre) pre = Tensor::empty(shape, x.dtype());
+  dispatch_compute(x.dtype(), "linear", [&]<class T>() {
     kernels::Epilogue<T> epilogue;
     if (bias.defined()) epilogue.bias = bias.data<T>();
     if (keep_pre) epilogue.pre = pre.mutable_data<T>();
     epilogue.activation = activation;
+    if (residual.defined()) epilogue.residual = residual.data<T>();
     kernels::gemm(forward_product(sizes), T(1), x.data<T>(), weight.data<T>(), T(0),
                   y.mutable_data<T>(), epilogue);
   });
@@ -277,6 +277,34 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, LinearO
   record(linear_op, std::span<Tensor>(&y, 1), inputs, std::span<const Tensor>(kept.data(), count),
          options);
   if (keep_pre) allow_recompute(y);
+  return y;
+}
+
+}  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, LinearOptions options) {
+  check("linear", x, weight, bias);
+  const DType dtype = x.dtype();
+  if (is_half(dtype)) {
+    const Tensor wide_bias = bias.defined() ? to(bias, DType::f32) : bias;
+    return to(linear(to(x, DType::f32), to(weight, DType::f32), wide_bias, options), dtype);
+  }
+  return run_linear(x, weight, bias, options, {});
+}
+
+Tensor linear_onto(const Tensor& residual, const Tensor& x, const Tensor& weight,
+                   const Tensor& bias) {
+  check("linear_onto", x, weight, bias);
+  Shape shape = x.shape();
+  shape.set(-1, weight.size(0));
+  require(residual.shape() == shape && residual.dtype() == x.dtype(),
+          "linear_onto: the residual must be {} {}, as the result; got {} {}", name_of(x.dtype()),
+          shape, name_of(residual.dtype()), residual.shape());
+  if (is_half(x.dtype())) return residual + linear(x, weight, bias);
+  // The product alone has a place in the graph, and none in memory.
+  const Tensor product = run_linear(x, weight, bias, {}, residual);
+  Tensor y = Tensor::view(product.storage(), product.offset_bytes(), shape, product.dtype());
+  record(add_op, y, {residual, product}, {});
   return y;
 }
 

@@ -26,6 +26,15 @@ struct LinearOptions {
 [[nodiscard]] Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                             LinearOptions options = {});
 
+// y = residual + x weight^T + bias: the end of a residual branch, added to the stream.
+//
+// Shapes: as linear(); residual as y.
+// Numerics: the bits of residual + linear(x, weight, bias), and its graph: two ops. The sum is made
+// in the tiles of the product, so that what is added is nowhere in memory by itself.
+// Throws: as linear(); if the residual's shape or type differs from the result's.
+[[nodiscard]] Tensor linear_onto(const Tensor& residual, const Tensor& x, const Tensor& weight,
+                                 const Tensor& bias = {});
+
 // y[i] = x weights[i]^T + biases[i]: several maps of one x, such as those to the queries, keys and
 // values of attention, in one op and one parallel loop each way.
 //

@@ -97,6 +97,31 @@ TEST_CASE("sandwich with identities as its outer norms is pre", "[placements]") 
   CHECK(compare((*model)(ids()), logits(pre), 1e-9) == "");
 }
 
+// Unwatched, x + F(x) is made in the tiles of F's last product; an observer is told F(x) by itself.
+TEST_CASE("an observer changes no bit of a model", "[placements]") {
+  for (const PlacementConfig& p :
+       {PlacementConfig(PrePlacement{}), PlacementConfig(PostPlacement{}),
+        PlacementConfig(HybridPlacement{}), PlacementConfig(ParallelPlacement{}),
+        PlacementConfig(B2tPlacement{}), PlacementConfig(ResiDualPlacement{}),
+        PlacementConfig(SandwichPlacement{}), PlacementConfig(ReZeroPlacement{})}) {
+    INFO(p.type());
+    const ModelPtr model = build(small(p));
+    const auto run = [&](Observer* observer) {
+      Forward pass;
+      pass.observer = observer;
+      const Tensor y = model->forward(ids(), pass);
+      std::vector<Tensor> all{y.detach()}, weights;
+      for (const NamedParameter& n : model->named_parameters()) weights.push_back(n.tensor);
+      for (const Tensor& g : grad(std::vector<Tensor>{sum(y * y)}, weights)) all.push_back(g);
+      return all;
+    };
+    Recorder recorder;
+    const std::vector<Tensor> alone = run(nullptr), watched = run(&recorder);
+    CHECK(recorder.branches.size() == 8);
+    for (std::size_t i = 0; i < alone.size(); ++i) CHECK(same_bits(alone[i], watched[i]));
+  }
+}
+
 TEST_CASE("rezero starts as the embeddings", "[placements]") {
   TransformerConfig c = small(ReZeroPlacement{}), empty = c;
   empty.layers = 0;
