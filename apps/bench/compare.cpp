@@ -16,7 +16,7 @@
 namespace norma::bench {
 namespace {
 
-constexpr double kProductSeconds = 0.5;  // of matrix products, a round
+constexpr double kProductSeconds = 0.3;  // of matrix products, before and after a run
 
 // The last line that a program prints is its result.
 Result run_one(const std::vector<std::string>& arguments) {
@@ -59,9 +59,13 @@ Comparison run_workload(const std::string& workload, const RunOptions& options,
   std::optional<Result> own, other, compiled;
   double rate = 0;
   for (int round = 0; round < options.rounds; ++round) {
-    if (options.products) rate = std::max(rate, measure_gemm_rate(kProductSeconds));
+    const auto time_products = [&] {
+      if (options.products) rate = std::max(rate, measure_gemm_rate(kProductSeconds));
+    };
+    time_products();
     keep_best(own, run_one({own_program(), "bench", workload, "--json", "--here", "--threads",
                             threads, "--seconds", seconds}));
+    time_products();
     if (!peer) continue;
     std::vector<std::string> arguments = {peer->python, peer->script, "--threads", threads,
                                           "--seconds",  seconds,      "--only",    workload};

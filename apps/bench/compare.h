@@ -26,7 +26,8 @@ struct Comparison {
   Result own;
   std::optional<Result> peer{};
   std::optional<Result> compiled{};  // the peer's compiled model
-  double gemm_rate = 0;  // GFLOP/s of matrix products in turns with it; see measure_gemm_rate
+  double gemm_rate =
+      0;  // GFLOP/s of matrix products before and after it, the best; see measure_gemm_rate
   // Our median by the peer's: below 1 is faster.
   [[nodiscard]] double ratio() const { return own.ms_median / peer->ms_median; }
 };
