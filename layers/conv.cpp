@@ -47,7 +47,8 @@ Signature convolved(const char* name, int axes, const Signature& in, const ConvC
 config::Fields ConvConfig::fields() {
   using namespace config;
   using C = ConvConfig;
-  return {field("out", &C::out, "Channels of the result.", a_size(), required()),
+  return {field("out", &C::out, "Channels of the result.", a_size(), required(),
+                also_called("out_channels filters")),
           field("kernel", &C::kernel, "Size of the kernel along each axis.", a_size(), required()),
           field("stride", &C::stride, "Step of the kernel.", a_size()),
           field("padding", &C::padding, "Zeros around the input.", between(0, 1e6)),

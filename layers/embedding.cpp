@@ -16,7 +16,8 @@ Signature with_features(const Shape& in, std::int64_t out) {
 
 config::Fields EmbeddingConfig::fields() {
   using namespace config;
-  return {field("out", &EmbeddingConfig::out, "Features of a row.", a_size(), required()),
+  return {field("out", &EmbeddingConfig::out, "Features of a row.", a_size(), required(),
+                also_called("embedding_dim")),
           field("vocab", &EmbeddingConfig::vocab,
                 "Number of ids; checked against the data if given.", a_size())};
 }

@@ -15,7 +15,8 @@ Signature with_last(const Shape& in, std::int64_t out, bool features_last) {
 
 config::Fields LinearConfig::fields() {
   using namespace config;
-  return {field("out", &LinearConfig::out, "Features of the result.", a_size(), required()),
+  return {field("out", &LinearConfig::out, "Features of the result.", a_size(), required(),
+                also_called("out_features units")),
           field("bias", &LinearConfig::bias, "Add a bias."),
           field("in", &LinearConfig::in, "Features of the input; checked if given.", a_size())};
 }

@@ -11,9 +11,12 @@ config::Fields RecurrentConfig::fields() {
   using C = RecurrentConfig;
   return {
       field("cell", &C::cell, "What reads the sequence."),
-      field("layers", &C::layers, "Cells one behind the other.", between(1, 1e4)),
-      field("hidden", &C::hidden, "Features of a cell's state.", a_size(), required()),
-      field("width", &C::width, "Features of an embedding; null: hidden.", a_size()),
+      field("layers", &C::layers, "Cells one behind the other.", between(1, 1e4),
+            also_called("num_layers n_layers")),
+      field("hidden", &C::hidden, "Features of a cell's state.", a_size(), required(),
+            also_called("hidden_size")),
+      field("width", &C::width, "Features of an embedding; null: hidden.", a_size(),
+            also_called("embed_dim embedding_dim")),
       field("norm", &C::norm, "A norm inside the cells; null: none."),
       field("dropout", &C::dropout, "Dropout on the embeddings and behind each cell.", at_least(0),
             at_most(1)),

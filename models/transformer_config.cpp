@@ -14,17 +14,21 @@ config::Fields TransformerConfig::fields() {
             "decoder: causal; encoder: every token sees all; encoder_decoder: a decoder that also "
             "reads an encoded source."),
       field("layers", &C::layers, "Number of blocks (in an encoder_decoder, of each side).",
-            between(0, 1e4)),
+            between(0, 1e4), also_called("n_layer n_layers num_layers num_hidden_layers depth")),
       field("encoder_layers", &C::encoder_layers, "Blocks of the encoder; null: `layers`.",
             between(0, 1e4)),
       field("decoder_layers", &C::decoder_layers, "Blocks of the decoder; null: `layers`.",
             between(0, 1e4)),
-      field("width", &C::width, "Features of the residual stream.", a_size(), required()),
-      field("heads", &C::heads, "Heads of attention.", a_size()),
+      field("width", &C::width, "Features of the residual stream.", a_size(), required(),
+            also_called("d_model n_embd embed_dim hidden_size dim")),
+      field("heads", &C::heads, "Heads of attention.", a_size(),
+            also_called("n_head n_heads nhead num_heads num_attention_heads")),
       field("kv_heads", &C::kv_heads,
-            "Key-value heads (grouped attention); null: as many as heads.", a_size()),
+            "Key-value heads (grouped attention); null: as many as heads.", a_size(),
+            also_called("n_kv_heads num_key_value_heads")),
       field("head_width", &C::head_width, "Features of a head; null: width / heads.", a_size()),
-      field("hidden", &C::hidden, "Features inside the feed-forward; null: 4 width.", a_size()),
+      field("hidden", &C::hidden, "Features inside the feed-forward; null: 4 width.", a_size(),
+            also_called("d_ff dim_feedforward intermediate_size ffn_dim")),
       field("activation", &C::activation,
             "Activation of the feed-forward; gated ones have a gate."),
       field("norm", &C::norm, "The norm, in all places; or a list with one a block."),
@@ -38,7 +42,8 @@ config::Fields TransformerConfig::fields() {
             at_most(1)),
       field("attention_dropout", &C::attention_dropout, "Dropout on the attention weights.",
             at_least(0), at_most(1)),
-      field("tied", &C::tied, "The head is the transposed table of tokens."),
+      field("tied", &C::tied, "The head is the transposed table of tokens.",
+            also_called("tie_weights tie_embeddings tie_word_embeddings")),
       field("attention_softcap", &C::attention_softcap, "Logits of attention become c tanh(z / c).",
             above(0)),
       field("logit_softcap", &C::logit_softcap, "Final logits become c tanh(z / c).", above(0)),
@@ -53,7 +58,8 @@ config::Fields TransformerConfig::fields() {
             "How parameters start; null: xavier_normal in deepnorm, gpt2 where tied, else torch."),
       field("vocab", &C::vocab, "Number of token ids; checked against the data if given.",
             a_size()),
-      field("context", &C::context, "Longest sequence; null: the data's.", a_size())};
+      field("context", &C::context, "Longest sequence; null: the data's.", a_size(),
+            also_called("block_size n_positions max_seq_len seq_len"))};
 }
 
 namespace {

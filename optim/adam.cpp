@@ -25,7 +25,7 @@ config::Fields AdamOptions::fields() {
   return OptimizerOptions::fields() +
          Fields{
              field("betas", &AdamOptions::betas, "Memory of the first and the second moment.",
-                   at_least(0) & below(1)),
+                   at_least(0) & below(1) & also_called("beta1 beta2")),
              field("eps", &AdamOptions::eps, "Added to the root of the second moment.", above(0)),
              field("amsgrad", &AdamOptions::amsgrad, "Divide by the largest second moment so far."),
              field("v_init", &AdamOptions::v_init,

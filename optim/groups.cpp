@@ -41,7 +41,7 @@ config::Fields GroupConfig::fields() {
 config::Fields OptimizerOptions::fields() {
   using namespace config;
   return {field("lr", &OptimizerOptions::lr, "Peak rate, which the schedule scales.",
-                at_least(0) & also_called("learning_rate")),
+                at_least(0) & also_called("learning_rate max_lr")),
           field("weight_decay", &OptimizerOptions::weight_decay,
                 "L2 penalty; in adamw, lion and muon the decoupled decay per unit of rate.",
                 at_least(0)),

@@ -25,7 +25,8 @@ config::Fields WarmupOptions::fields() {
   using namespace config;
   return {
       field("warmup_steps", &WarmupOptions::warmup_steps,
-            "Steps over which the rate rises from lr / warmup_steps to lr.", at_least(0)),
+            "Steps over which the rate rises from lr / warmup_steps to lr.", at_least(0),
+            also_called("warmup warmup_iters num_warmup_steps")),
       field("warmup_fraction", &WarmupOptions::warmup_fraction,
             "The same as a fraction of all steps.", between(0, 1)),
       field("warmup_tokens", &WarmupOptions::warmup_tokens, "The same in tokens.", at_least(0))};

@@ -20,7 +20,8 @@ config::Fields TextConfig::fields() {
                    "Tokens of bpe, the 256 bytes included; null: 512. A text with few "
                    "repetitions gives fewer.",
                    between(256, 1e6)),
-             field("context", &TextConfig::context, "Tokens of a window.", a_size())} +
+             field("context", &TextConfig::context, "Tokens of a window.", a_size(),
+                   also_called("block_size seq_len max_seq_len"))} +
          sample_fields();
 }
 

@@ -143,17 +143,19 @@ std::string length_of_file(const Json& file, std::span<const std::string> sets, 
 }  // namespace
 
 Fields RunConfig::fields() {
-  return {field("name", &RunConfig::name, "Name of the run, and of its folder.", not_empty()),
-          field("seed", &RunConfig::seed,
-                "What all random numbers of the run follow from: weights, order, "
-                "dropout.",
-                at_least(0)),
-          field("data", &RunConfig::data, "Where the samples come from.", required()),
-          field("model", &RunConfig::model, "What is trained.", required()),
-          field("loss", &RunConfig::loss, "What is made small."),
-          field("optimizer", &RunConfig::optimizer, "How gradients become a step."),
-          field("schedule", &RunConfig::schedule, "How the rate changes over the run."),
-          field("train", &RunConfig::train, "How long, and what is written down.", required())};
+  return {
+      field("name", &RunConfig::name, "Name of the run, and of its folder.", not_empty()),
+      field("seed", &RunConfig::seed,
+            "What all random numbers of the run follow from: weights, order, "
+            "dropout.",
+            at_least(0)),
+      field("data", &RunConfig::data, "Where the samples come from.", required()),
+      field("model", &RunConfig::model, "What is trained.", required()),
+      field("loss", &RunConfig::loss, "What is made small.", also_called("criterion objective")),
+      field("optimizer", &RunConfig::optimizer, "How gradients become a step."),
+      field("schedule", &RunConfig::schedule, "How the rate changes over the run.",
+            also_called("scheduler lr_scheduler")),
+      field("train", &RunConfig::train, "How long, and what is written down.", required())};
 }
 
 void RunConfig::check(Problems& problems, const std::string& path) const {

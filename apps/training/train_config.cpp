@@ -17,20 +17,23 @@ Fields StopAboveConfig::fields() {
 Fields TrainConfig::fields() {
   return {
       field("steps", &TrainConfig::steps, "Optimizer steps of the run; or give epochs.",
-            at_least(1), also_called("max_steps")),
+            at_least(1), also_called("max_steps max_iters num_steps iterations")),
       field("epochs", &TrainConfig::epochs, "Passes over the training part; or give steps.",
-            a_size()),
+            a_size(), also_called("num_epochs max_epochs num_train_epochs")),
       field("batch", &TrainConfig::batch, "Samples a forward pass.", a_size(),
-            also_called("batch_size")),
+            also_called("batch_size per_device_train_batch_size")),
       field("accumulate", &TrainConfig::accumulate,
-            "Batches whose gradients one optimizer step averages.", between(1, 1e6)),
+            "Batches whose gradients one optimizer step averages.", between(1, 1e6),
+            also_called("gradient_accumulation_steps grad_accum_steps")),
       field("clip_norm", &TrainConfig::clip_norm,
-            "Longest gradient, over all parameters together; null: no limit.", above(0)),
+            "Longest gradient, over all parameters together; null: no limit.", above(0),
+            also_called("grad_clip max_grad_norm clip_grad_norm")),
       field("clip_value", &TrainConfig::clip_value,
             "Largest element of a gradient; null: no limit.", above(0)),
       field("precision", &TrainConfig::precision,
             "Type that the model computes in; the weights, their gradients and all sums are f32 in "
-            "bf16 and f16."),
+            "bf16 and f16.",
+            also_called("dtype amp")),
       field("loss_scale", &TrainConfig::loss_scale,
             "Factor on the loss, so that small gradients do not vanish in f16: a number, or "
             "\"dynamic\": 65536 in f16, halved when a gradient overflows and doubled after 2000 "
@@ -38,7 +41,7 @@ Fields TrainConfig::fields() {
             between(1e-10, 1e30)),
       field("eval_every", &TrainConfig::eval_every,
             "Steps between evaluations; null: after every epoch, or at the end of a run in steps.",
-            at_least(1)),
+            at_least(1), also_called("eval_interval eval_steps")),
       field("eval_batches", &TrainConfig::eval_batches, "Batches of an evaluation; null: all.",
             at_least(1)),
       field("checkpoint_every", &TrainConfig::checkpoint_every,
@@ -49,7 +52,7 @@ Fields TrainConfig::fields() {
       field("early_stop", &TrainConfig::early_stop,
             "Stop after so many evaluations without a better one; null: never.", at_least(1)),
       field("log_every", &TrainConfig::log_every, "Steps between records of the training loss.",
-            at_least(1)),
+            at_least(1), also_called("log_interval logging_steps")),
       field("log_logits", &TrainConfig::log_logits,
             "Records of the training loss have the step's largest attention logit; with "
             "optimizer.qk_clip they always do."),

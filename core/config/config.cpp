@@ -70,7 +70,7 @@ std::string table(const StructType& type, bool with_inner = true) {
 
 void read(const Type& type, const Json& json, void* target, const std::string& path,
           std::string_view source) {
-  Problems problems;
+  Problems problems(type);
   type.read(json, target, path, {}, problems);
   problems.raise(source);
 }

@@ -12,6 +12,8 @@
 
 namespace norma::config {
 
+class Type;
+
 struct Problem {
   std::string path;  // "model.layers.2.out"; empty for the whole
   std::string text;
@@ -20,6 +22,10 @@ struct Problem {
 // Collects problems while a configuration is read and checked.
 class Problems {
  public:
+  Problems() = default;
+  // `whole`: the type of the whole configuration, in which an unknown key is looked for.
+  explicit Problems(const Type& whole) : whole_(&whole) {}
+  [[nodiscard]] const Type* whole() const { return whole_; }
   template <class... Args>
   void add(std::string path, fmt::format_string<Args...> text, Args&&... args) {
     list_.push_back({std::move(path), fmt::format(text, std::forward<Args>(args)...)});
@@ -32,6 +38,7 @@ class Problems {
 
  private:
   std::vector<Problem> list_;
+  const Type* whole_ = nullptr;
 };
 
 // A configuration that cannot be used. The text has a line a problem.

@@ -9,11 +9,22 @@
 namespace norma::config {
 namespace {
 
+// True iff other programs call the field so.
+bool also_called(const Field& f, std::string_view key) {
+  std::string_view names = f.limits.alias ? f.limits.alias : "";
+  while (!names.empty()) {
+    const std::size_t end = std::min(names.find(' '), names.size());
+    if (names.substr(0, end) == key) return true;
+    names.remove_prefix(std::min(end + 1, names.size()));
+  }
+  return false;
+}
+
 // Where the key, or a field that another program calls so, stands below a type: "optimizer.lr".
 std::string find_below(const Type& type, std::string_view key, int levels) {
   if (const StructType* s = type.as_struct()) {
     for (const Field& f : s->fields()) {
-      if (f.key == key || (f.limits.alias && key == f.limits.alias)) return std::string(f.key);
+      if (f.key == key || also_called(f, key)) return std::string(f.key);
     }
     if (levels == 0) return {};
     for (const Field& f : s->fields()) {
@@ -29,30 +40,74 @@ std::string find_below(const Type& type, std::string_view key, int levels) {
   return {};
 }
 
-std::string unknown_key(const StructType& type, std::string_view key, const FamilyType* family,
-                        std::string_view type_name) {
-  for (const Field& f : type.fields()) {
-    if (f.limits.alias && key == f.limits.alias) {
-      return fmt::format("; the nearest known key is \"{}\"", f.key);
+// The family behind a field that may be absent, or a list; null if there is none.
+const FamilyType* family_of(const Type& type) {
+  if (const FamilyType* family = type.as_family()) return family;
+  for (const Type* part : type.parts()) {
+    if (const FamilyType* family = family_of(*part)) return family;
+  }
+  return nullptr;
+}
+
+// Where a value of that name may stand below a type: "model.position" for "rope".
+std::string find_value(const Type& type, std::string_view name, int levels) {
+  if (const StructType* s = type.as_struct()) {
+    for (const Field& f : s->fields()) {
+      const FamilyType* family = family_of(f.type());
+      if (!family) continue;
+      for (const std::string_view known : family->names()) {
+        if (known == name) return std::string(f.key);
+      }
     }
+    if (levels == 0) return {};
+    for (const Field& f : s->fields()) {
+      const std::string inner = find_value(f.type(), name, levels - 1);
+      if (!inner.empty()) return join(f.key, inner);
+    }
+  } else if (const FamilyType* family = type.as_family()) {
+    for (const auto& member : family->members()) {
+      const std::string inner = find_value(FamilyType::structure(member), name, 0);
+      if (!inner.empty()) return inner;
+    }
+  }
+  return {};
+}
+
+std::string known_key(std::string_view key) {
+  return fmt::format("; the nearest known key is \"{}\"", key);
+}
+
+// What to say behind "unknown key". In this order: the key under its name here, in this structure;
+// the sections below it and the members of its family that have it; the section of the whole
+// configuration that has it; a mistyped key; a value that was taken for a key.
+std::string unknown_key(const StructType& type, std::string_view key, const FamilyType* family,
+                        std::string_view type_name, const Type* whole) {
+  for (const Field& f : type.fields()) {
+    if (also_called(f, key)) return known_key(f.key);
   }
   std::vector<std::string_view> keys = type.keys();
   if (family) keys.insert(keys.begin(), "type");
-  if (!family) {
-    // A key of a section that stands one level too high.
-    if (nearest_name(key, keys).empty()) {
-      const std::string below = find_below(type, key, 1);
-      if (!below.empty()) return fmt::format("; the nearest known key is \"{}\"", below);
+  const bool mistyped = !nearest_name(key, keys).empty();
+  if (family && !mistyped) {
+    std::vector<std::string_view> others;
+    for (const auto& member : family->members()) {
+      if (FamilyType::structure(member).find(key)) others.push_back(member.type);
     }
-    return name_hint(key, keys);
+    if (!others.empty()) {
+      return fmt::format(" of {} \"{}\"; it belongs to {}", family->name(), type_name,
+                         fmt::join(others, ", "));
+    }
   }
-  std::vector<std::string_view> others;
-  for (const auto& member : family->members()) {
-    if (FamilyType::structure(member).find(key)) others.push_back(member.type);
+  if (const std::string below = find_below(type, key, 1); !below.empty()) return known_key(below);
+  if (whole) {
+    if (const std::string at = find_below(*whole, key, 1); !at.empty()) return known_key(at);
   }
-  if (!others.empty() && nearest_name(key, keys).empty()) {
-    return fmt::format(" of {} \"{}\"; it belongs to {}", family->name(), type_name,
-                       fmt::join(others, ", "));
+  if (mistyped) return name_hint(key, keys);
+  for (const Type* in : {static_cast<const Type*>(&type), whole}) {
+    if (!in) continue;
+    if (const std::string at = find_value(*in, key, 1); !at.empty()) {
+      return fmt::format("; it is a value: \"{}\": \"{}\"", at, key);
+    }
   }
   return name_hint(key, keys);
 }
@@ -122,7 +177,8 @@ void StructType::read_members(const Json& value, void* target, const std::string
     if (const Field* f = find(key)) {
       f->type().read(member, f->member(target), join(path, key), f->limits, problems);
     } else {
-      problems.add(join(path, key), "unknown key{}", unknown_key(*this, key, family, type_name));
+      problems.add(join(path, key), "unknown key{}",
+                   unknown_key(*this, key, family, type_name, problems.whole()));
     }
   }
   for (const Field& f : fields_) {

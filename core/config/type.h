@@ -40,7 +40,7 @@ struct Limits {
   bool high_open = false;       // high itself is refused
   std::size_t fewest = 0;       // elements of a list, letters of a string
   bool required = false;        // the field has no default
-  const char* alias = nullptr;  // a name from elsewhere, told in the error message
+  const char* alias = nullptr;  // names from elsewhere, with spaces between
 };
 
 // --- Limits, as they stand in fields(). --------------------------------------------------------
@@ -52,8 +52,9 @@ struct Limits {
 [[nodiscard]] inline Limits not_empty() { return {.fewest = 1}; }
 // The field must be given: its default only says what the empty structure holds.
 [[nodiscard]] inline Limits required() { return {.required = true}; }
-// Another program's name for the key ("learning_rate"). It is refused, with a pointer to the key.
-[[nodiscard]] inline Limits also_called(const char* name) { return {.alias = name}; }
+// Other programs' names for the key, with spaces between ("learning_rate step_size"). They are
+// refused, with a pointer to the key.
+[[nodiscard]] inline Limits also_called(const char* names) { return {.alias = names}; }
 // All of both.
 [[nodiscard]] Limits operator&(Limits a, Limits b);
 // "in (0, 1]", ">= 1"; empty without a range.

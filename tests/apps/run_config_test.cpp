@@ -155,6 +155,37 @@ TEST_CASE("keys under the wrong roof are pointed home") {
   CHECK(test::contains(error_with({"optimizer={\"type\":\"adamw\",\"momentum\":0.9}"}),
                        "unknown key of optimizer \"adamw\"; it belongs to sgd"));
   CHECK(test::contains(error_with({"batch_size=4"}), "the nearest known key is \"train.batch\""));
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      // Of another section.
+      {"train.lr=0.1", "train.lr: unknown key; the nearest known key is \"optimizer.lr\""},
+      {"train.warmup_steps=5", "the nearest known key is \"schedule.warmup_steps\""},
+      {"optimizer.batch_size=5", "the nearest known key is \"train.batch\""},
+      {"data.weight_decay=0", "the nearest known key is \"optimizer.weight_decay\""},
+      {"optimizer.momentum=0.9", "it belongs to sgd"},
+      // Other programs' names.
+      {"optimizer.learning_rate=0.1", "the nearest known key is \"lr\""},
+      {"optimizer.beta2=0.9", "the nearest known key is \"betas\""},
+      {"train.batch_size=5", "the nearest known key is \"batch\""},
+      {"train.epochs_total=5", "the nearest known name is \"epochs\""},
+      {"model.n_layer=5", "the nearest known key is \"layers\""},
+      {"model.num_layers=5", "the nearest known key is \"layers\""},
+      {"model.n_head=5", "the nearest known key is \"heads\""},
+      {"model.d_model=5", "the nearest known key is \"width\""},
+      {"model.hidden_size=5", "the nearest known key is \"width\""},
+      {"train.warmup=5", "the nearest known key is \"schedule.warmup_steps\""},
+      {"lr_scheduler=cosine", "the nearest known key is \"schedule\""},
+      // The name of a value.
+      {"model.rope=true", "model.rope: unknown key; it is a value: \"position\": \"rope\""},
+      {"train.rope=true", "unknown key; it is a value: \"model.position\": \"rope\""},
+      {"adamw=true", "unknown key; it is a value: \"optimizer\": \"adamw\""},
+      {"model.swiglu=true", "unknown key; it is a value: \"activation\": \"swiglu\""},
+      {"model.nonsense=1", "unknown key; known: type, kind, layers, "},
+  };
+  for (const auto& [set, part] : cases) {
+    const std::string message = error_with({"optimizer=adamw", set});
+    INFO(set << ": " << message);
+    CHECK(test::contains(message, part));
+  }
 }
 
 TEST_CASE("the shipped configurations are valid") {

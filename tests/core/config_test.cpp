@@ -187,6 +187,10 @@ TEST_CASE("every wrong value is told, with its path and what was expected") {
       {R"({"learning_rate": 1})",
        "learning_rate: unknown key; the nearest known key is \"optimizer.lr\""},
       {R"({"lr": 1})", "lr: unknown key; the nearest known key is \"optimizer.lr\""},
+      // In another section, and a value in the place of a key.
+      {R"({"model": {"lr": 1}})",
+       "model.lr: unknown key; the nearest known key is \"optimizer.lr\""},
+      {R"({"sgd": 1})", "sgd: unknown key; it is a value: \"optimizer\": \"sgd\""},
       {R"({"zzz": 1})", "zzz: unknown key; known: name, batch, precision, model, optimizer"},
       {R"({"precision": "bf61"})",
        "precision: unknown name \"bf61\"; the nearest known name is \"bf16\""},
