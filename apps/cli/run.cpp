@@ -47,10 +47,18 @@ std::string refused(const CLI::App& app, const CLI::ParseError& error) {
                      config::name_hint(name, {known.begin(), known.end()}));
 }
 
-Status fail(const std::string& who, const char* what, Status status) {
+Status fail(const std::string& who, std::string_view what, Status status) {
   std::fflush(stdout);
   fmt::print(stderr, "{}: {}\n", who, what);
   return status;
+}
+
+// The message of an error, without the verb that many name first, as an op's messages name the op:
+// it is said before the message.
+std::string_view without_verb(std::string_view message, std::string_view who) {
+  const std::string verb = fmt::format("{}: ", who.substr(who.rfind(' ') + 1));
+  if (message.starts_with(verb)) message.remove_prefix(verb.size());
+  return message;
 }
 
 Status run_action(const std::string& who, const Action& action) {
@@ -63,12 +71,19 @@ Status run_action(const std::string& who, const Action& action) {
   } catch (const config::ConfigError& e) {
     return fail(who, e.what(), kUsage);
   } catch (const UsageError& e) {
-    return fail(who, e.what(), kUsage);
+    return fail(who, without_verb(e.what(), who), kUsage);
   } catch (const std::bad_alloc&) {
     return fail(who, "out of memory", kFailed);
   } catch (const std::exception& e) {
-    return fail(who, e.what(), kFailed);
+    return fail(who, without_verb(e.what(), who), kFailed);
   }
+}
+
+// `norma help` and `norma help VERB` as `norma --help` and `norma VERB --help`.
+void turn_help(std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments[0] != "help") return;
+  arguments.erase(arguments.begin());
+  arguments.emplace_back("--help");
 }
 
 }  // namespace
@@ -90,6 +105,7 @@ Status run(std::vector<std::string> arguments) {
                 {.value = "N", .low = 1, .high = kMostThreads});
   }
 
+  turn_help(arguments);
   if (arguments.empty()) {
     fmt::print(stderr, "{}", app.help());
     return kUsage;
@@ -118,7 +134,7 @@ Status run(std::vector<std::string> arguments) {
     try {
       set_instruction_set(name);
     } catch (const Error& e) {
-      return fail(who, fmt::format("NORMA_INSTRUCTIONS: {}", e.what()).c_str(), kUsage);
+      return fail(who, fmt::format("NORMA_INSTRUCTIONS: {}", e.what()), kUsage);
     }
   }
   if (threads > 0) set_num_threads(threads);

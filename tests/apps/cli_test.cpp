@@ -35,6 +35,26 @@ TEST_CASE("help goes to stdout, wrong usage to stderr with status 2") {
   CHECK(run_norma("inspect").status == 2);
 }
 
+TEST_CASE("help is a verb too") {
+  CHECK(run_norma("help").out == run_norma("--help").out);
+  CHECK(run_norma("help").status == 0);
+  CHECK(run_norma("help train").out == run_norma("train --help").out);
+  CHECK(contains(run_norma("help train").out, "--resume"));
+  const auto unknown = run_norma("help trian");
+  CHECK(unknown.status == 2);
+  CHECK(contains(unknown.err, "unknown verb \"trian\"; the nearest known name is \"train\""));
+}
+
+TEST_CASE("a message says its verb once") {
+  const auto bench = run_norma("bench deep:layers=x --here");
+  CHECK(bench.status == 2);
+  CHECK(contains(bench.err, "norma bench: expected layers=N"));
+  const TemporaryFolder folder;
+  const auto check = run_norma("check " + folder.path());
+  CHECK(check.status == 1);
+  CHECK(!contains(check.err, "check: check"));
+}
+
 TEST_CASE("--threads goes with every verb") {
   const auto three = run_norma("version --threads 3");
   CHECK(three.status == 0);
