@@ -1,4 +1,4 @@
-// norma evaluate RUN
+// norma evaluate RUN [--step STEP]
 #include "apps/cli/verb.h"
 #include "apps/training/evaluation.h"
 #include "apps/training/finished_run.h"
@@ -9,7 +9,7 @@ Action evaluate_verb(Options& options) {
   const auto folder = std::make_shared<std::string>();
   const auto step = std::make_shared<std::int64_t>(0);
   options.add("RUN", *folder, "Folder of a run", {.required = true});
-  options.add("--step", *step, "Checkpoint of this step (default: the best, else the last one)");
+  options.add_step(*step);
   return [folder, step] {
     FinishedRun run(*folder, *step);
     fmt::print("{}: checkpoint of step {}\n", *folder, run.step());

@@ -1,4 +1,4 @@
-// norma generate RUN [PROMPT] [--tokens N] [--temperature T] [--top-k K] [--seed S]
+// norma generate RUN [PROMPT] [--step STEP] [--tokens N] [--temperature T] [--top-k K] [--seed S]
 #include <cmath>
 
 #include "apps/cli/verb.h"
@@ -11,6 +11,7 @@ namespace {
 
 struct GenerateArguments {
   std::string run, prompt;
+  std::int64_t step = 0;
   GenerationOptions options;
 };
 
@@ -18,7 +19,7 @@ Status generate_text(const GenerateArguments& arguments) {
   if (!std::isfinite(arguments.options.temperature)) {
     throw UsageError("--temperature: expected a number from 0 to 1e6");
   }
-  FinishedRun run(arguments.run);
+  FinishedRun run(arguments.run, arguments.step);
   if (run.record().tokenizer.empty()) {
     throw UsageError(fmt::format("{}: its data are \"{}\", not text; generate needs a run on text",
                                  arguments.run, run.config().data.type()));
@@ -57,6 +58,7 @@ Action generate_verb(Options& options) {
   const auto arguments = std::make_shared<GenerateArguments>();
   options.add("RUN", arguments->run, "Folder of a run on text", {.required = true});
   options.add("PROMPT", arguments->prompt, "Text to go on from, or to translate");
+  options.add_step(arguments->step);
   options.add("--tokens", arguments->options.tokens, "Tokens to write",
               {.show_default = true, .low = 0, .high = 1'000'000'000});
   options.add("--temperature", arguments->options.temperature,

@@ -74,4 +74,9 @@ void Options::add_sets(std::vector<std::string>& sets) {
       {.value = "KEY=VALUE", .repeated = true});
 }
 
+void Options::add_step(std::int64_t& step) {
+  add("--step", step, "Checkpoint of this step (default: the best, else the last one)",
+      {.value = "STEP"});
+}
+
 }  // namespace norma::cli

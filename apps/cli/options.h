@@ -41,6 +41,9 @@ class Options {
   void add_flag(const char* name, bool& into, const std::string& doc);
   // The option --set KEY=VALUE, any number of times; for config::apply_sets.
   void add_sets(std::vector<std::string>& sets);
+  // The option --step STEP of the verbs that read a run; 0 where it is not given, as FinishedRun
+  // takes it.
+  void add_step(std::int64_t& step);
 
  private:
   CLI::App& app_;

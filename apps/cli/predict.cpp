@@ -1,4 +1,4 @@
-// norma predict RUN INPUT
+// norma predict RUN INPUT [--step STEP]
 #include <fmt/format.h>
 
 #include "apps/cli/verb.h"
@@ -38,8 +38,7 @@ Action predict_verb(Options& options) {
   const auto arguments = std::make_shared<PredictArguments>();
   options.add("RUN", arguments->run, "Folder of a run on arrays of numbers", {.required = true});
   options.add("INPUT", arguments->input, "CSV or IDX file with the samples", {.required = true});
-  options.add("--step", arguments->step,
-              "Checkpoint of this step (default: the best, else the last one)");
+  options.add_step(arguments->step);
   return [arguments] { return predict_file(*arguments); };
 }
 

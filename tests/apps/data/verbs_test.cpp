@@ -53,6 +53,24 @@ TEST_CASE("generate ends a line by itself, and needs no data") {
   CHECK(contains(gone.err, "data.path: there is no file " + (folder / "x.txt")));
 }
 
+TEST_CASE("generate takes the checkpoint that is asked for") {
+  const TemporaryFolder folder;
+  write_file(folder / "run.json", R"({"data": {"type": "lines", "path": "x.txt"},
+    "model": {"type": "transformer", "layers": 1, "width": 16, "heads": 2},
+    "optimizer": {"type": "adamw", "lr": 1e-2},
+    "train": {"steps": 40, "batch": 8, "checkpoint_every": 1, "keep": 40}})");
+  std::string lines;
+  for (int i = 0; i < 40; ++i) lines += "abcd\n";
+  write_file(folder / "x.txt", lines);
+  const std::string run = folder / "run";
+  CHECK(run_norma("train " + (folder / "run.json") + " --quiet --out " + run).status == 0);
+  CHECK(run_norma("generate " + run + " --temperature 0 --step 40").out == "abcd\n");
+  CHECK(run_norma("generate " + run + " --temperature 0 --step 1").out != "abcd\n");
+  const auto none = run_norma("generate " + run + " --step 41");
+  CHECK(none.status == 1);
+  CHECK(contains(none.err, "has no checkpoint of step 41"));
+}
+
 TEST_CASE("a configuration that is wrong has status 2, whichever verb finds it, and where") {
   const TemporaryFolder folder;
   std::string table = "x,kind\n";
