@@ -7,7 +7,8 @@ namespace norma::cli {
 Action explain_verb(Options& options) {
   const auto path = std::make_shared<std::string>();
   const auto sets = std::make_shared<std::vector<std::string>>();
-  options.add("CONFIG", *path, "The configuration, a JSON file", {.required = true});
+  options.add("CONFIG", *path, "The configuration, a JSON file, or the folder of a run",
+              {.required = true});
   options.add_sets(*sets);
   return [path, sets] {
     fmt::print("{}", of_configuration([&] { return explain(load_run_config(*path, *sets)); }));

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/verb.h"
+#include "apps/training/checkpoint.h"
 #include "core/safetensors.h"
 
 namespace norma::cli {
@@ -9,6 +10,7 @@ Action inspect_verb(Options& options) {
   const auto file = std::make_shared<std::string>();
   options.add("FILE", *file, "A safetensors file", {.required = true});
   return [file] {
+    refuse_folder(*file);
     const SafetensorsFile tensors(*file);
     std::size_t name_width = 4, type_width = 4;
     std::int64_t elements = 0, bytes = 0;

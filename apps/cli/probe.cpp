@@ -49,7 +49,8 @@ RunConfig config_of_arm(const ProbeArguments& arguments) {
 }
 
 RunConfig config_of(const ProbeArguments& arguments) {
-  if (!study_key(config::load_json(arguments.config)).empty()) return config_of_arm(arguments);
+  if (!study_key(config::load_json(configuration_file(arguments.config))).empty())
+    return config_of_arm(arguments);
   if (!arguments.arm.empty()) {
     throw UsageError("--arm: " + arguments.config + " is the configuration of one run, no study");
   }
@@ -91,7 +92,8 @@ Status probe_model(const ProbeArguments& arguments) {
 
 Action probe_verb(Options& options) {
   const auto arguments = std::make_shared<ProbeArguments>();
-  options.add("CONFIG", arguments->config, "The configuration, a JSON file, or a study",
+  options.add("CONFIG", arguments->config,
+              "The configuration, or a study: a JSON file, or the folder of a run or study",
               {.required = true});
   options.add("--arm", arguments->arm, "The arm of a study (default: its first)",
               {.value = "NAME"});

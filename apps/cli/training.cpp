@@ -31,8 +31,7 @@ Status train_and_report(const RunConfig& config, const TrainOptions& options) {
     return kDiverged;
   }
   if (result.status == RunStatus::interrupted) {
-    fmt::print(stderr, "saved; go on with: norma train {}/config.json --out {} --resume\n", folder,
-               folder);
+    fmt::print(stderr, "saved; go on with: norma train {} --resume\n", folder);
     return kInterrupted;
   }
   return kDone;

@@ -45,7 +45,13 @@ Action validate_verb(Options& options) {
     Status status = kDone;
     for (const std::string& file : arguments->files) {
       try {
-        if (!study_key(config::load_json(file)).empty()) {
+        const config::Json json = config::load_json(configuration_file(file));
+        if (is_schema(json)) {
+          fmt::print(stderr,
+                     "note: {}: the JSON Schema that editors check configurations with, and no "
+                     "configuration; passed over\n",
+                     file);
+        } else if (!study_key(json).empty()) {
           validate_study(file);
         } else {
           validate_run(file, *arguments);

@@ -186,7 +186,8 @@ void resolve_setting(const std::string& key, Json& value, const std::string& fol
 
 }  // namespace
 
-StudyConfig load_study(const std::string& path) {
+StudyConfig load_study(const std::string& given) {
+  const std::string path = configuration_file(given);
   const Json json = load_json(path);
   if (json.contains("model") && !json.contains("base")) {
     throw config::ConfigError(

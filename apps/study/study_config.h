@@ -93,10 +93,10 @@ struct StudyConfig {
   void check(config::Problems& problems, const std::string& path) const;
 };
 
-// Reads a study's file; a `base` that is a path (relative to the file) is replaced by that file's
-// object. Paths of data files, in the base, arms and factors, become whole: they are relative to
-// the file that they stand in. Throws ConfigError.
-[[nodiscard]] StudyConfig load_study(const std::string& path);
+// Reads a study's file, or that in a study's folder; a `base` that is a path (relative to the file)
+// is replaced by that file's object. Paths of data files, in the base, arms and factors, become
+// whole: they are relative to the file that they stand in. Throws ConfigError.
+[[nodiscard]] StudyConfig load_study(const std::string& given);
 
 }  // namespace norma::study
 

@@ -297,6 +297,16 @@ std::int64_t load_weights(const RunFolder& run, std::int64_t step, Module& model
   return checkpoint.state.step;
 }
 
+void refuse_folder(const std::string& path) {
+  if (!fs::is_directory(path)) return;
+  const RunFolder run(path);
+  const std::vector<std::int64_t> steps = run.checkpoint_steps();
+  const fs::path checkpoint = steps.empty() ? path : run.checkpoint_path(steps.back());
+  const std::string file = (checkpoint / kModel).string();
+  throw Error::format("{}: cannot be read: it is a folder; give a safetensors file{}", path,
+                      fs::exists(file) ? fmt::format(", for instance {}", file) : "");
+}
+
 void prune_checkpoints(const RunFolder& run, std::int64_t keep, const TrainState& state) {
   const std::vector<std::int64_t> steps = run.checkpoint_steps();
   const auto count = static_cast<std::int64_t>(steps.size());

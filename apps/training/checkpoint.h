@@ -103,6 +103,10 @@ void save_checkpoint(const RunFolder& run, const TrainState& state, const Learne
 // the one of `step`, or each, is damaged.
 std::int64_t load_weights(const RunFolder& run, std::int64_t step, Module& model);
 
+// Throws Error if the path where a safetensors file belongs is a folder, with the file that may be
+// meant: of a checkpoint, or of a run's newest one.
+void refuse_folder(const std::string& path);
+
 // Deletes all but the `keep` newest and the best, which `state` tells.
 void prune_checkpoints(const RunFolder& run, std::int64_t keep, const TrainState& state);
 

@@ -248,6 +248,20 @@ RunConfig parse_run_config(const Json& file, std::span<const std::string> sets,
   }
 }
 
+bool is_schema(const Json& file) { return file.contains("$defs") && file.contains("properties"); }
+
+std::string configuration_file(const std::string& path) {
+  const std::filesystem::path folder = path;
+  std::error_code none;
+  if (!std::filesystem::is_directory(folder, none)) return path;
+  for (const char* name : {"config.json", "study.json"}) {
+    if (std::filesystem::exists(folder / name)) return (folder / name).string();
+  }
+  throw ConfigError(path, {{"",
+                            "is a folder, and neither that of a run (config.json) nor of a study "
+                            "(study.json); give a JSON file"}});
+}
+
 std::string study_key(const Json& file) {
   if (file.contains("model")) return "";
   for (const char* key : {"base", "arms", "claims"}) {
@@ -256,8 +270,15 @@ std::string study_key(const Json& file) {
   return "";
 }
 
-RunConfig load_run_config(const std::string& path, std::span<const std::string> sets) {
+RunConfig load_run_config(const std::string& given, std::span<const std::string> sets) {
+  const std::string path = configuration_file(given);
   const Json json = load_json(path, resolve_paths);
+  if (is_schema(json)) {
+    throw config::ConfigError(path,
+                              {{"",
+                                "is the JSON Schema that editors check configurations with, and no "
+                                "configuration"}});
+  }
   if (const std::string key = study_key(json); !key.empty()) {
     throw config::ConfigError(
         path,

@@ -34,13 +34,20 @@ struct RunConfig {
 // `folder`. So a path in a configuration is relative to its file, and what a run keeps holds in any
 // folder.
 void resolve_paths(config::Json& run, const std::string& folder);
+// True iff the file is a JSON Schema, as configs/schema.json is: by its parts, since load_json
+// takes
+// "$schema" out, which configurations have too.
+[[nodiscard]] bool is_schema(const config::Json& file);
+// The JSON file that is meant: of the folder of a run its config.json, of a study's its study.json,
+// else the path itself. Throws config::ConfigError for any other folder.
+[[nodiscard]] std::string configuration_file(const std::string& path);
 // The key that shows a file to be meant as a study: one that only studies have, where there is no
 // model. Empty for the configuration of a run.
 [[nodiscard]] std::string study_key(const config::Json& file);
-// Reads a configuration file with all that it extends, applies KEY=VALUE
-// changes (with paths from the current folder), and checks the whole. Throws config::ConfigError
-// with every problem.
-[[nodiscard]] RunConfig load_run_config(const std::string& path,
+// Reads a configuration file (or that of a run's folder) with all that it extends, applies
+// KEY=VALUE changes (with paths from the current folder), and checks the whole. Throws
+// config::ConfigError with every problem.
+[[nodiscard]] RunConfig load_run_config(const std::string& given,
                                         std::span<const std::string> sets = {});
 // Likewise from JSON, for instance of a run folder's config.json; `source` is
 // named in errors.

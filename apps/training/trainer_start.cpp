@@ -11,11 +11,29 @@
 #include "core/safetensors.h"
 
 namespace norma {
+namespace {
+
+// The whole configuration. That of a resumed run must be the run's own, which is seen before data
+// are read: the data may be what differs. Throws Error.
+Json resolved_of(const RunConfig& config, const TrainOptions& options) {
+  Json resolved = config::to_json(config);
+  if (!options.resume) return resolved;
+  const RunFolder folder = RunFolder::find(options.out, config.name);
+  const auto differences = config::difference(config::load_json(folder.config_path()), resolved);
+  require(
+      differences.empty(),
+      "{0}: was started with another configuration:\n{1}`norma train {0} --resume` goes on with "
+      "the run's own, or start a new run from one of its steps with `norma fork`",
+      folder.path(), config::to_text(differences));
+  return resolved;
+}
+
+}  // namespace
 
 Trainer::Trainer(const RunConfig& config, const TrainOptions& options)
     : config_(config),
       options_(options),
-      resolved_(config::to_json(config)),
+      resolved_(resolved_of(config, options)),
       data_(build_data(config)),
       model_(build_model(config, data_->spec())),
       parameters_(flatten(model_->named_parameters(), half_type(config.train.precision))),
@@ -34,6 +52,7 @@ Trainer::Trainer(const RunConfig& config, const TrainOptions& options)
   require(std::any_of(all.begin(), all.end(), [](const Tensor& p) { return p.requires_grad(); }),
           "optimizer.groups: they freeze every parameter, so that there is nothing to train");
   if (!options.init.empty()) {
+    refuse_folder(options.init);
     const SafetensorsFile file(options.init);
     (void)load_safetensors(file, learner().state(), {.convert = true});
     for (const NamedTensor& loaded : learner().state()) {
@@ -115,12 +134,6 @@ void Trainer::open_folder() {
 }
 
 void Trainer::resume_from_checkpoint() {
-  const Json before = config::load_json(folder_->config_path());
-  const auto differences = config::difference(before, resolved_);
-  require(differences.empty(),
-          "{}: was started with another configuration:\n{}resume it with `--resume` and its own "
-          "config.json, or start a new run from one of its steps with `norma fork`",
-          folder_->path(), config::to_text(differences));
   // A run that an older version of the program began has no record yet.
   if (std::filesystem::exists(folder_->data_path())) {
     check_same_data(read_data_record(folder_->data_path()), data_->record(), folder_->path());

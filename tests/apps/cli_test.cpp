@@ -1,6 +1,7 @@
 // The shell around the verbs: exit statuses, what goes to stdout and what to stderr.
 #include "core/instructions.h"
 #include "tests/support/catch.h"
+#include "tests/support/paths.h"
 #include "tests/support/process.h"
 
 namespace norma {
@@ -123,6 +124,15 @@ TEST_CASE("validate tells all problems of all files") {
   CHECK(contains(set.out, "\"batch\": 9"));
   CHECK(contains(set.out, "\"momentum\""));
   CHECK(run_norma("validate /nowhere.json").status == 2);
+  // The schema, which stands beside configurations.
+  const auto schema = run_norma("validate " + test::source_dir() + "/configs/schema.json " + good);
+  CHECK(schema.status == 0);
+  CHECK(contains(schema.err,
+                 "note: " + test::source_dir() + "/configs/schema.json: the JSON Schema"));
+  CHECK(schema.out.rfind(good + ": valid, hash ", 0) == 0);
+  const auto train = run_norma("train " + test::source_dir() + "/configs/schema.json");
+  CHECK(train.status == 2);
+  CHECK(contains(train.err, "configs/schema.json: is the JSON Schema"));
   CHECK(run_norma("validate " + good + " --set train.batch").status == 2);
 }
 

@@ -71,6 +71,43 @@ TEST_CASE("generate takes the checkpoint that is asked for") {
   CHECK(contains(none.err, "has no checkpoint of step 41"));
 }
 
+TEST_CASE("a run is named by its folder where a configuration is asked for") {
+  const TemporaryFolder folder;
+  write_file(folder / "x.txt", "ab\nab\nab\nab\nab\nab\nab\nab\nab\nab\nab\nab\n");
+  write_file(folder / "run.json", R"({"data": {"type": "lines", "path": "nowhere.txt"},
+    "model": {"type": "transformer", "layers": 1, "width": 8},
+    "train": {"steps": 4, "batch": 4}})");
+  const std::string run = folder / "run";
+  const std::string train = "train " + (folder / "run.json") + " --quiet --out " + run;
+  CHECK(run_norma(train + " --until 2 --set data.path=" + (folder / "x.txt")).status == 130);
+  for (const std::string verb : {"validate", "explain", "probe --no-curvature"}) {
+    const auto result = run_norma(verb + " " + run);
+    INFO(verb << ": " << result.err);
+    CHECK(result.status == 0);
+  }
+  // What was set is the run's, and not the file's: told before the data are looked for.
+  const auto other = run_norma(train + " --resume");
+  CHECK(other.status == 2);
+  CHECK(contains(other.err, "was started with another configuration:\ndata.path: "));
+  CHECK(contains(other.err, "`norma train " + run + " --resume` goes on with the run's own"));
+  const auto resumed = run_norma("train " + run + " --resume --quiet");
+  INFO(resumed.err);
+  CHECK(resumed.status == 0);
+  CHECK(contains(resumed.out, run + ": completed after 4 steps"));
+
+  const auto none = run_norma("probe " + folder.path());
+  CHECK(none.status == 2);
+  CHECK(contains(none.err, folder.path() + ": is a folder, and neither that of a run"));
+  const auto tensors = run_norma("inspect " + run);
+  CHECK(tensors.status == 1);
+  CHECK(contains(tensors.err,
+                 run + ": cannot be read: it is a folder; give a safetensors file, for instance " +
+                     run + "/checkpoints/step-4/model.safetensors"));
+  const auto init = run_norma(train + "2 --init " + run + " --set data.path=" + (folder / "x.txt"));
+  CHECK(init.status == 2);
+  CHECK(contains(init.err, "it is a folder; give a safetensors file"));
+}
+
 TEST_CASE("a configuration that is wrong has status 2, whichever verb finds it, and where") {
   const TemporaryFolder folder;
   std::string table = "x,kind\n";
