@@ -39,8 +39,7 @@ RunConfig config_of_arm(const ProbeArguments& arguments) {
   const auto found =
       arguments.arm.empty() ? names.begin() : std::find(names.begin(), names.end(), arguments.arm);
   if (found == names.end()) {
-    throw UsageError(fmt::format("--arm: the study has no arm \"{}\"{}", arguments.arm,
-                                 config::name_hint(arguments.arm, names)));
+    throw UsageError("--arm: " + study::unknown_arm(arguments.arm, names));
   }
   fmt::print(stderr, "the arm \"{}\" of {}{}\n", *found, names.size(),
              arguments.arm.empty() && names.size() > 1 ? "; --arm NAME takes another" : "");

@@ -13,7 +13,7 @@ inline void add_study_options(Options& options, study::StudyOptions& study) {
   options.add_flag("--fresh", study.fresh, "Do all runs anew, even those that are done");
   options.add_flag("--no-share", study.no_share,
                    "Train each run from its first step, even where runs begin alike");
-  options.add_flag("--quiet", study.quiet, "No progress");
+  options.add_flag("--quiet", study.quiet, "No progress; warnings alone");
 }
 
 // Calls `run` with the ranks of mpirun, or none; ranks but the first work for it instead.

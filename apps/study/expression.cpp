@@ -1,10 +1,13 @@
 // Evaluation; expression_parse.cpp has the grammar.
 #include "apps/study/expression.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "apps/study/expression_node.h"
+#include "core/config/problems.h"
 #include "core/parameters.h"
 
 namespace norma::study {
@@ -207,6 +210,23 @@ double constant_of(std::string_view text, const Scope& scope) {
 }
 
 bool is_glob(std::string_view text) { return text.find_first_of("*?") != std::string_view::npos; }
+
+std::string unknown_arm(std::string_view pattern, const std::vector<std::string_view>& arms) {
+  constexpr std::size_t kMost = 8;  // arms that are named
+  if (is_glob(pattern)) {
+    return fmt::format("\"{}\" matches no arm; the first arm is \"{}\"", pattern,
+                       arms.empty() ? "" : arms[0]);
+  }
+  std::string text = fmt::format("unknown arm \"{}\"", pattern);
+  if (const std::string_view near = config::nearest_name(pattern, arms); !near.empty()) {
+    return text + fmt::format("; the nearest known name is \"{}\"", near);
+  }
+  // In quotes, since names have commas.
+  const std::span some(arms.begin(), std::min(arms.size(), kMost));
+  text += fmt::format("; known: \"{}\"", fmt::join(some, "\", \""));
+  if (arms.size() > kMost) text += fmt::format(" and {} more", arms.size() - kMost);
+  return text;
+}
 
 std::vector<std::size_t> arms_of(std::string_view pattern, std::span<const std::string> arms) {
   std::vector<std::size_t> found;

@@ -98,6 +98,9 @@ class Expression {
                                                std::span<const std::string> arms);
 // True iff the text has a sign of a glob.
 [[nodiscard]] bool is_glob(std::string_view text);
+// What to say of a name or a glob that fits none of the arms.
+[[nodiscard]] std::string unknown_arm(std::string_view pattern,
+                                      const std::vector<std::string_view>& arms);
 
 // The value of an expression that must be a number which no run decides. Throws Error.
 [[nodiscard]] double constant_of(std::string_view text, const Scope& scope);

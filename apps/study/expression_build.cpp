@@ -147,11 +147,7 @@ void NodeBuilder::set_arms(Expression::Node& node, const std::vector<std::string
   node.text = written(begin, end);
   if (!node.arms.empty()) return;
   const std::vector<std::string_view> known(scope_.arms.begin(), scope_.arms.end());
-  if (is_glob(arm)) {
-    fail(begin, fmt::format("\"{}\" matches no arm; the first arm is \"{}\"", arm,
-                            known.empty() ? "" : known[0]));
-  }
-  fail(begin, fmt::format("unknown arm \"{}\"{}", arm, config::name_hint(arm, known)));
+  fail(begin, unknown_arm(arm, known));
 }
 
 const char* NodeBuilder::arm_words() const {

@@ -95,7 +95,7 @@ class Planner {
   bool choose_arms(const FigureOptions& options) {
     arms_ = arms_of_globs(options.arms, scope_);
     if (arms_.empty()) {
-      problem("arms", "no arm fits \"{}\"; the first is \"{}\"", options.arms, plan_.arms[0].name);
+      problem("arms", "{}", unknown_arm(options.arms, {scope_.arms.begin(), scope_.arms.end()}));
       return false;
     }
     return options.panels.empty() || options.panels == kNamedArms ||
@@ -171,8 +171,22 @@ class Planner {
     return std::nullopt;
   }
 
+  // What sets two arms apart that come to the same place, of whose names the parts in `gone` do not
+  // count.
+  std::string way_apart(const std::string& panels, const std::vector<std::string>& gone,
+                        std::size_t a, std::size_t b) const {
+    std::string way = "choose between them with a glob in \"arms\"";
+    if (!panels.empty() && rest_of_name(plan_, a, gone) != rest_of_name(plan_, b, gone)) {
+      way += ", or leave \"panels\" out";
+    } else if (plan_.arms[a].named != plan_.arms[b].named) {
+      way += fmt::format(", or give \"panels\": \"{}\"", kNamedArms);
+    }
+    return way;
+  }
+
   // Values for all entries; two at one place are a problem, which is said once.
-  void fill(const std::string& value) {
+  void fill(const std::string& value, const std::string& panels,
+            const std::vector<std::string>& gone) {
     for (std::size_t i = 0; i < figure_.entries.size(); ++i) {
       FigureEntry& entry = figure_.entries[i];
       for (std::size_t k = 0; k < i; ++k) {
@@ -180,10 +194,8 @@ class Planner {
         if (other.panel != entry.panel || other.series != entry.series || other.x != entry.x ||
             other.y != entry.y)
           continue;
-        problem("arms",
-                "\"{}\" and \"{}\" come to the same place; choose between them with a glob in "
-                "\"arms\", or leave \"panels\" out",
-                plan_.arms[other.arm].name, plan_.arms[entry.arm].name);
+        problem("arms", "\"{}\" and \"{}\" come to the same place; {}", plan_.arms[other.arm].name,
+                plan_.arms[entry.arm].name, way_apart(panels, gone, other.arm, entry.arm));
         return;
       }
       entry.value = value_of(value, entry.arm);
@@ -227,7 +239,7 @@ class Planner {
                                                       : panel_name(plan_, arms_[i], figure.panels);
       figure_.entries.push_back({arms_[i], place_in(figure_.panels, panel), 0, x[i], y[i], {}});
     }
-    fill(figure.value);
+    fill(figure.value, figure.panels, gone);
     if (!figure.fails_above.empty())
       figure_.fails_above = number("fails_above", figure.fails_above);
   }
@@ -247,7 +259,7 @@ class Planner {
            0,
            {}});
     }
-    fill(figure.value);
+    fill(figure.value, figure.panels, gone);
   }
 
   std::optional<double> number(const char* field, const std::string& text) {

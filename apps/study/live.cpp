@@ -112,7 +112,14 @@ void Live::ended(const std::string& line, bool counts) {
 }
 
 void Live::note(const std::string& line) {
-  if (quiet_) return;
+  if (!quiet_) print(line);
+}
+
+void Live::warn(const std::string& run, const std::string& text) {
+  if (warned_.insert(text).second) print(fmt::format("{}: warning: {}", run, text));
+}
+
+void Live::print(const std::string& line) {
   clear();
   fmt::print(stderr, "{}\n", line);
   std::fflush(stderr);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ struct RunProgress {
 
 class Live {
  public:
-  // `total` runs, of which `done` are done. `quiet`: shows nothing.
+  // `total` runs, of which `done` are done. `quiet`: shows warnings alone.
   Live(std::size_t total, std::size_t done, bool quiet);
   ~Live();
   Live(const Live&) = delete;
@@ -32,8 +33,12 @@ class Live {
   void ended(const std::string& line, bool counts);
   // A line that stays.
   void note(const std::string& line);
+  // The same for a run's warning, which is seen though it be quiet. What was said of one run is not
+  // said again of others.
+  void warn(const std::string& run, const std::string& text);
 
  private:
+  void print(const std::string& line);
   void clear();
   [[nodiscard]] double seconds() const;
   [[nodiscard]] std::string overall(const std::vector<RunProgress>& running) const;
@@ -42,6 +47,7 @@ class Live {
   bool quiet_, terminal_;
   int lines_ = 0;  // live lines on the screen
   std::chrono::steady_clock::time_point start_, shown_;
+  std::set<std::string> warned_;
 };
 
 // One line of a running run, no wider than `width`.

@@ -59,8 +59,7 @@ void set_references(Plan& plan, std::vector<config::Problem>& problems) {
     if (arm.reference < plan.arms.size()) continue;
     std::vector<std::string_view> known;
     for (const Arm& a : plan.arms) known.push_back(a.name);
-    problems.push_back({"reference", fmt::format("unknown arm \"{}\"{}", plan.reference,
-                                                 config::name_hint(plan.reference, known))});
+    problems.push_back({"reference", unknown_arm(plan.reference, known)});
     return;
   }
 }
@@ -96,9 +95,7 @@ PublishedTable published_table(const Json& entries, const std::vector<std::strin
         table[arm] = value.is_number() ? value.get<double>() : INFINITY;
       }
       if (found.empty()) {
-        problems.push_back({config::join(path, pattern),
-                            fmt::format("no arm is called so{}",
-                                        config::name_hint(pattern, {arms.begin(), arms.end()}))});
+        problems.push_back({path, unknown_arm(pattern, {arms.begin(), arms.end()})});
       }
     }
   }
@@ -186,7 +183,7 @@ std::vector<config::Problem> merged(const std::vector<config::Problem>& problems
     if (arms < 2 || count[p.text] < arms) {
       out.push_back(p);
     } else if (said.insert(p.text).second) {
-      out.push_back({p.path.starts_with("arms.") ? "every arm" : p.path, p.text});
+      out.push_back({p.path.starts_with("arm ") ? "every arm" : p.path, p.text});
     }
   }
   return out;
@@ -251,7 +248,7 @@ Plan make_plan(const StudyConfig& study) {
       // What is wrong with an arm is wrong at every seed: said once.
       std::vector<config::Problem> found;
       plan.runs.push_back(plan_run(study, base, plan.arms[arm], plan.seeds[seed],
-                                   config::join("arms", plan.arms[arm].name), found));
+                                   fmt::format("arm \"{}\"", plan.arms[arm].name), found));
       plan.runs.back().arm = arm;
       plan.runs.back().seed = seed;
       if (seed == 0) of_arms.insert(of_arms.end(), found.begin(), found.end());

@@ -196,6 +196,7 @@ class Runner {
       return;
     }
     task.done = true;
+    for (const std::string& warning : warnings_of(task)) live_->warn(task.name, warning);
     if (task.is_prefix()) {
       // A prefix that did not come to its end is none: its runs start anew, and end as it did.
       live_->ended(fmt::format("{}  ({})", task.name, duration_text(ended.progress.seconds)),

@@ -13,7 +13,7 @@ struct StudyOptions {
   std::string program;     // that runs `train`; empty: this program
   std::int64_t jobs = 0;   // runs at a time; 0: as the study or the machine has it
   bool fresh = false;      // forget what is done
-  bool quiet = false;      // no progress
+  bool quiet = false;      // no progress; warnings alone
   Ranks* ranks = nullptr;  // that take runs too
   bool no_share = false;   // train each run from its first step
 };

@@ -1,6 +1,7 @@
 #include "apps/study/task.h"
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "apps/study/sharing.h"
@@ -132,6 +133,16 @@ std::vector<std::string> prepare(const Task& task, bool resume, const std::strin
     arguments.push_back(std::to_string(task.until));
   }
   return arguments;
+}
+
+std::vector<std::string> warnings_of(const Task& task) {
+  constexpr std::string_view kWarning = "warning: ";  // as Progress::warn begins a line
+  std::vector<std::string> warnings;
+  std::ifstream log(task.folder + ".log");
+  for (std::string line; std::getline(log, line);) {
+    if (line.starts_with(kWarning)) warnings.push_back(line.substr(kWarning.size()));
+  }
+  return warnings;
 }
 
 void leave_as_configured(const Task& task) {

@@ -48,6 +48,9 @@ struct Task {
                                                const std::string& program,
                                                const std::string& fingerprint);
 
+// What the task's process warned of, in its order. Empty where it has printed nothing.
+[[nodiscard]] std::vector<std::string> warnings_of(const Task& task);
+
 // Removes checkpoints that came with a prefix, or with an interruption, from the folder of a run
 // that is done and wants none.
 void leave_as_configured(const Task& task);

@@ -76,7 +76,8 @@ TEST_CASE("what is wrong with a figure is said before anything runs", "[study][f
   const std::string axes = R"("x": "optimizer.lr", "y": "model.layers")";
   CHECK(contains(problem_of("heat", R"("x": "optimizer.rate", "y": "model.layers")"),
                  "figures.0.x: no factor or setting of the arms is called \"optimizer.rate\""));
-  CHECK(contains(problem_of("curves", R"("arms": "keel*")"), "no arm fits \"keel*\""));
+  CHECK(contains(problem_of("curves", R"("arms": "keel*")"),
+                 "\"keel*\" matches no arm; the first arm is \""));
   CHECK(contains(problem_of("curves", R"("value": "stream.rms.blocks.0")"),
                  "train.probe_every is not set"));
   CHECK(contains(problem_of("profile", R"("value": "stream.rms.blocks.0")"),
@@ -87,7 +88,15 @@ TEST_CASE("what is wrong with a figure is said before anything runs", "[study][f
                  "expected a number; got a yes or no"));
   CHECK(
       contains(problem_of("heat", R"("x": "model.layers", "y": "model.layers", "panels": "arms")"),
-               "come to the same place"));
+               "come to the same place; choose between them with a glob in \"arms\", or leave "
+               "\"panels\" out"));
+  // Without panels there are none to leave out.
+  CHECK(contains(problem_of("heat", R"("x": "model.width", "y": "model.layers")"),
+                 "come to the same place; choose between them with a glob in \"arms\", or give "
+                 "\"panels\": \"arms\""));
+  CHECK(contains(problem_of("line", R"("x": "model.width", "panels": "model.layers")"),
+                 "come to the same place; choose between them with a glob in \"arms\", or give "
+                 "\"panels\": \"arms\""));
   CHECK(contains(problem_of("pie", axes), "unknown type \"pie\""));
   CHECK(contains(
       problem_of("heat", axes + R"json(, "fails_above": "final('pre, layers=1, lr=0.1')")json"),

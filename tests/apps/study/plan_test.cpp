@@ -71,7 +71,7 @@ TEST_CASE("an arm is compared with the reference at the same factors", "[study]"
 
 TEST_CASE("what is wrong with an arm or a claim is said before anything runs", "[study]") {
   NORMA_CHECK_ERROR(plan_with("arms", R"json({"one": {"optimizer.lrr": 1}})json"),
-                    "arms.one: optimizer.lrr");
+                    "arm \"one\": optimizer.lrr");
   NORMA_CHECK_ERROR(plan_with("arms", R"json({"one": 3})json"),
                     "arms.one: expected an object of dotted keys; got 3");
   NORMA_CHECK_ERROR(plan_with("arms", R"json({"a b": {}, "a-b": {}})json"),
@@ -106,7 +106,13 @@ TEST_CASE("what is wrong with an arm or a claim is said before anything runs", "
 }])json"),
                     "does not depend on a run");
   NORMA_CHECK_ERROR(plan_with("published", R"json({"final": {"ones": 3}})json"),
-                    "published.final.ones: no arm is called so; the nearest known name is \"one\"");
+                    "published.final: unknown arm \"ones\"; the nearest known name is \"one\"");
+  NORMA_CHECK_ERROR(plan_with("published", R"json({"final": {"x*": 3}})json"),
+                    "published.final: \"x*\" matches no arm; the first arm is \"one\"");
+  NORMA_CHECK_ERROR(plan_with("reference", "\"ones\""),
+                    "reference: unknown arm \"ones\"; the nearest known name is \"one\"");
+  NORMA_CHECK_ERROR(plan_with("reference", "\"zebra\""),
+                    "reference: unknown arm \"zebra\"; known: \"one\", \"two\"");
   NORMA_CHECK_ERROR(plan_with("published", R"json({"final": {"one": "high"}})json"),
                     "published.final.one: expected a number, \"nan\" or \"inf\"; got \"high\"");
   NORMA_CHECK_ERROR(plan_with("published", R"json({"final": 3})json"),
@@ -116,8 +122,8 @@ TEST_CASE("what is wrong with an arm or a claim is said before anything runs", "
   const std::string both = error_of([] {
     (void)plan_with("arms", R"json({"one": {"optimizer.lrr": 1}, "two": {"train.step": 1}})json");
   });
-  CHECK(norma::test::contains(both, "arms.one"));
-  CHECK(norma::test::contains(both, "arms.two"));
+  CHECK(norma::test::contains(both, "arm \"one\": "));
+  CHECK(norma::test::contains(both, "arm \"two\": "));
 }
 
 TEST_CASE("claims know the numbers of the base that no arm changes", "[study]") {

@@ -20,7 +20,7 @@ TEST_CASE("a study that is wrong ends with status 2, and leaves nothing", "[stud
   std::ofstream(folder / "study.json") << json.dump();
   const auto wrong = run_norma("study " + (folder / "study.json") + " --out " + (folder / "out"));
   CHECK(wrong.status == 2);
-  CHECK(contains(wrong.err, "arms.one: model.with"));
+  CHECK(contains(wrong.err, "arm \"one\": model.with"));
   CHECK(wrong.out.empty());
   CHECK_FALSE(std::filesystem::exists(folder / "out"));
   CHECK(run_norma("study " + (folder / "nowhere.json")).status == 2);
@@ -56,6 +56,27 @@ TEST_CASE("an arm of a study is probed", "[study]") {
       run_norma("probe " + norma::test::source_dir() + "/configs/fashion_mlp.json --arm x");
   CHECK(run.status == 2);
   CHECK(contains(run.err, "is the configuration of one run"));
+}
+
+TEST_CASE("what runs warn of is said by the study, once", "[study]") {
+  const TemporaryFolder folder;
+  study::Json json = config::parse_json(study::test::kStudy);
+  json["base"]["train"]["steps"] = 2;
+  json["arms"]["two"] = {{"model.bias", false}};
+  json["arms"]["one"] = study::Json::object();
+  json["base"]["schedule"] = {{"type", "linear"}, {"warmup_steps", 5}};
+  std::ofstream(folder / "study.json") << json.dump();
+  const auto done =
+      run_norma("study " + (folder / "study.json") + " --jobs 1 --quiet --out " + (folder / "out"));
+  INFO(done.err);
+  CHECK(done.status == 0);
+  const std::size_t said = done.err.find("one, seed 0: warning: ");
+  REQUIRE(said != std::string::npos);
+  CHECK(done.err.find("warning: ", done.err.find("warning: ", said) + 1) == std::string::npos);
+  // The study is called by its folder as well, and has nothing to do there.
+  const auto again = run_norma("study " + (folder / "out"));
+  CHECK(again.status == 0);
+  CHECK(contains(again.err, "4 of 4 runs are done already, in " + (folder / "out")));
 }
 
 TEST_CASE("a report of what is no run is an error", "[report]") {
