@@ -46,6 +46,7 @@ HWY_NOINLINE void ForwardUnit(const AttentionTask<T>& a, std::int64_t b, std::in
                               const AttentionScratch<T>& m) {
   const hn::ScalableTag<T> d;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t step = HWY_MAX(lanes, std::int64_t{4});  // as dropout_row() begins
   const AttentionShape& s = a.shape;
   const std::int64_t kv_stride = s.kv_heads * s.width, q_stride = s.heads * s.width;
   const std::int64_t kv_at = b * s.keys * kv_stride + kv_head * s.width;
@@ -61,7 +62,7 @@ HWY_NOINLINE void ForwardUnit(const AttentionTask<T>& a, std::int64_t b, std::in
       PackRows(a.in.q + q_at, q_stride, rows, s.width, static_cast<T>(a.query_factor()), m.q, ld);
       std::fill(m.max, m.max + rows, -std::numeric_limits<T>::infinity());
       std::fill(m.sum, m.sum + rows, T{0});
-      const std::int64_t begin = a.first_key(i0) / lanes * lanes, end = a.end_key(i0 + rows - 1);
+      const std::int64_t begin = a.first_key(i0) / step * step, end = a.end_key(i0 + rows - 1);
       if (end <= begin) std::fill(m.o, m.o + rows * ld, T{0});
       for (std::int64_t j0 = begin; j0 < end; j0 += kKeys) {
         const Tile t{i0, rows, j0, HWY_MIN(kKeys, end - j0)};
@@ -125,6 +126,7 @@ HWY_NOINLINE void BackwardUnit(const AttentionTask<T>& a, std::int64_t b, std::i
                                const AttentionScratch<T>& m) {
   const hn::ScalableTag<T> d;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t step = HWY_MAX(lanes, std::int64_t{4});  // as dropout_row() begins
   const AttentionShape& s = a.shape;
   const std::int64_t kv_stride = s.kv_heads * s.width, q_stride = s.heads * s.width;
   const std::int64_t kv_at = b * s.keys * kv_stride + kv_head * s.width;
@@ -161,7 +163,7 @@ HWY_NOINLINE void BackwardUnit(const AttentionTask<T>& a, std::int64_t b, std::i
         }
         m.sum[r] = SumLanes(d, delta);
       }
-      const std::int64_t begin = a.first_key(i0) / lanes * lanes, end = a.end_key(i0 + rows - 1);
+      const std::int64_t begin = a.first_key(i0) / step * step, end = a.end_key(i0 + rows - 1);
       if (end <= begin) std::fill(m.o, m.o + rows * ld, T{0});
       for (std::int64_t j0 = begin; j0 < end; j0 += kKeys) {
         const Tile t{i0, rows, j0, HWY_MIN(kKeys, end - j0)};

@@ -200,7 +200,9 @@ HWY_INLINE void BackwardRow(const AttentionTask<T>& a, const RowInputs<T>& in, s
   const std::int64_t padded = (cols + lanes - 1) / lanes * lanes;
   lo = HWY_MAX(lo, std::int64_t{0});
   hi = HWY_MAX(lo, HWY_MIN(hi, cols));
-  const std::int64_t v0 = lo / lanes * lanes, v1 = hi == lo ? v0 : (hi + lanes - 1) / lanes * lanes;
+  // Dropout begins at a multiple of 4, where vectors may be shorter.
+  const std::int64_t step = HWY_MAX(lanes, std::int64_t{4});
+  const std::int64_t v0 = lo / step * step, v1 = hi == lo ? v0 : (hi + lanes - 1) / lanes * lanes;
   std::fill(s, s + v0, T{0});
   std::fill(s + v1, s + padded, T{0});
   std::fill(dp, dp + v0, T{0});

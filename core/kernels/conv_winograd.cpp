@@ -120,7 +120,7 @@ Tiles tiles_of(std::int64_t n, const Image& out) {
 // Rows of tiles of a block: enough blocks for 8 threads, alike in size, at most `limit` tiles.
 std::int64_t block_rows(const Tiles& t, std::int64_t limit) {
   const std::int64_t most = std::max<std::int64_t>(1, limit / t.across);
-  const std::int64_t blocks = round_up((t.rows + most - 1) / most, 8);
+  const std::int64_t blocks = std::max<std::int64_t>(1, round_up((t.rows + most - 1) / most, 8));
   return std::max<std::int64_t>(1, (t.rows + blocks - 1) / blocks);
 }
 

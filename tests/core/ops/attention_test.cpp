@@ -129,6 +129,14 @@ NORMA_OP_CASE(attention, dropout) {
   return row;
 }
 
+// Rows that begin within a block of four random numbers.
+NORMA_OP_CASE(attention, window_and_dropout) {
+  OpCase row = attention_case({.window = 3, .dropout = 0.3, .dropout_key = {1, 2}},
+                              {shapes(2, 13, 13, 2, 2, 8), shapes(1, 13, 26, 2, 1, 3)});
+  row.reference = nullptr;
+  return row;
+}
+
 // Golden values: torch 2.13.0, scaled_dot_product_attention with is_causal and enable_gqa.
 TEST_CASE("attention: as torch") {
   std::vector<double> q(12), k(6), v(6), dy(12);
