@@ -13,7 +13,8 @@
 namespace norma {
 
 // Those that this program was compiled for and this machine has, by Highway's names, the best
-// first: "AVX3" is AVX-512, "EMU128" plain code.
+// first: "AVX3" is AVX-512, "SCALAR" or "EMU128" plain code, which later versions of Highway have
+// "SSE2" for.
 [[nodiscard]] std::vector<std::string> instruction_sets();
 // The one in use; the best unless set_instruction_set was called.
 [[nodiscard]] std::string instruction_set();

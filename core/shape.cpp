@@ -1,5 +1,7 @@
 #include "core/shape.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "core/error.h"

@@ -205,14 +205,14 @@ Tensor Attention::queries_keys_values(const Tensor& x) const {
 }
 
 Tensor Attention::forward(const Tensor& x, const Forward& pass) {
-  return out_.forward(mixed(x, pass), pass);
+  return out_.forward(attend(x, pass), pass);
 }
 
 Tensor Attention::forward_onto(const Tensor& residual, const Tensor& x, const Forward& pass) {
-  return out_.forward_onto(residual, mixed(x, pass), pass);
+  return out_.forward_onto(residual, attend(x, pass), pass);
 }
 
-Tensor Attention::mixed(const Tensor& x, const Forward& pass) {
+Tensor Attention::attend(const Tensor& x, const Forward& pass) {
   AttentionOptions options;
   options.scale = config_.scale;
   options.causal = config_.causal;

@@ -69,8 +69,8 @@ class Attention final : public Layer {
   // True where nothing stands between the products of x and the attention: then q, k and v are made
   // in one op. The bits are the same, but that half types round the gradient of x once.
   [[nodiscard]] bool in_one_op(const Forward& pass) const;
-  [[nodiscard]] Tensor mixed(const Tensor& x, const Forward& pass);  // y above: all but Wout
-  [[nodiscard]] Tensor queries_keys_values(const Tensor& x) const;   // (3, B, T, heads * D)
+  [[nodiscard]] Tensor attend(const Tensor& x, const Forward& pass);  // y above: all but Wout
+  [[nodiscard]] Tensor queries_keys_values(const Tensor& x) const;    // (3, B, T, heads * D)
   // Of all keys that the queries may look at; RoPE has turned k already.
   struct KeysAndValues {
     Tensor k, v;  // (B, S, kv_heads, D)

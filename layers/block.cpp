@@ -69,7 +69,8 @@ void Block::add_branch(BranchKind kind, const BlockOptions& options, const Scope
   branches_.push_back(std::move(branch));
 }
 
-bool Block::adds_at_once(const Branch& branch, const ResidualStream& stream, const Forward& pass) {
+bool Block::fuses_residual(const Branch& branch, const ResidualStream& stream,
+                           const Forward& pass) {
   return branch.row.adds_plainly() && !branch.dropout->drops(pass) && !pass.observer &&
          !stream.variance;
 }
@@ -81,7 +82,7 @@ void Block::run(const Branch& branch, const Tensor& block_input, ResidualStream&
   Tensor f = row.reads_block_input ? block_input : x;
   if (row.norm_in) f = branch.norm_in->forward(f, pass);
   if (row.in_scale != 1) f = f * row.in_scale;
-  if (adds_at_once(branch, stream, pass)) {
+  if (fuses_residual(branch, stream, pass)) {
     x = branch.f->forward_onto(x, f, pass);
     stream.x = row.norm_post ? branch.norm_post->forward(x, pass) : x;
     return;

@@ -58,10 +58,10 @@ class Block final : public Module {
   };
   void add_branch(BranchKind kind, const BlockOptions& options, const Scope& scope,
                   const Signature& in);
-  // True where x + F(...) is one product's work: nothing comes between F and the sum, and nobody
-  // asks for what F adds. The bits are the same.
-  [[nodiscard]] static bool adds_at_once(const Branch& branch, const ResidualStream& stream,
-                                         const Forward& pass);
+  // True where F's last product may add x: nothing comes between F and the sum, and nobody asks for
+  // what F adds. The bits are the same.
+  [[nodiscard]] static bool fuses_residual(const Branch& branch, const ResidualStream& stream,
+                                           const Forward& pass);
   void run(const Branch& branch, const Tensor& block_input, ResidualStream& stream,
            const Forward& pass) const;
 

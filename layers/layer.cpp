@@ -5,7 +5,10 @@
 namespace norma {
 
 Tensor Layer::forward_onto(const Tensor& residual, const Tensor& x, const Forward& pass) {
-  return residual + forward(x, pass);
+  const Tensor y = forward(x, pass);
+  require(residual.shape() == y.shape(), "forward_onto: expected a residual {}; got {}", y.shape(),
+          residual.shape());
+  return residual + y;
 }
 
 void require_numbers(const char* layer, const Signature& in) {

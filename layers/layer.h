@@ -30,8 +30,8 @@ class Layer : public Module {
 
   // Shapes: x (N, *input), result (N, *output().shape).
   [[nodiscard]] virtual Tensor forward(const Tensor& x, const Forward& pass) = 0;
-  // residual + forward(x, pass), of the result's shape; a layer that ends with a product adds in
-  // its tiles.
+  // residual + forward(x, pass); a layer that ends with a product adds in its tiles.
+  // Shapes: residual and result (N, *output().shape). Throws: if the residual has another shape.
   [[nodiscard]] virtual Tensor forward_onto(const Tensor& residual, const Tensor& x,
                                             const Forward& pass);
   // Sets what the first batch of a run tells (the omega of the placement `admin`), in one forward

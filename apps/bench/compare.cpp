@@ -1,6 +1,6 @@
 #include "apps/bench/compare.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -147,8 +147,8 @@ std::string to_table(const std::vector<Comparison>& rows) {
     text += '\n';
   }
   text += fmt::format(
-      "\nMilliseconds a step; threads: {}. Share: the arithmetic of a median step, of what matrix "
-      "products in turns with it make of theirs ({:.0f} to {:.0f} GFLOP/s).\n",
+      "\nMilliseconds a step; threads: {}. Share: FLOP/s of the median step, of those of matrix "
+      "products before and after it ({:.0f} to {:.0f} GFLOP/s).\n",
       num_threads(), slowest, fastest);
   if (beside) {
     text += fmt::format("Ratio: the median by that of {} {}; below 1 is faster.\n",

@@ -19,15 +19,16 @@ struct RunOptions {
   double seconds = 5;
   int rounds = 1;         // how often each is run; the best least time and the best median count
   int threads = 0;        // 0: as many as this process has
-  bool products = false;  // time matrix products in turns with the workload
+  bool products = false;  // time matrix products before and after each run
 };
 
 struct Comparison {
   Result own;
   std::optional<Result> peer{};
   std::optional<Result> compiled{};  // the peer's compiled model
-  double gemm_rate =
-      0;  // GFLOP/s of matrix products before and after it, the best; see measure_gemm_rate
+  // GFLOP/s: the best median of matrix products before and after its runs; 0 where
+  // RunOptions::products is false.
+  double gemm_rate = 0;
   // Our median by the peer's: below 1 is faster.
   [[nodiscard]] double ratio() const { return own.ms_median / peer->ms_median; }
 };
@@ -41,7 +42,7 @@ struct Comparison {
 [[nodiscard]] const char* verdict(bool held);
 
 // A table for reading, with a mark at what is aimed at (see Target) where there is a peer.
-// Share: the arithmetic of the median step beside that of the median product (Comparison).
+// Share: FLOP/s of the median step by gemm_rate, which every row must have.
 [[nodiscard]] std::string to_table(const std::vector<Comparison>& rows);
 
 }  // namespace norma::bench

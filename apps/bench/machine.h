@@ -11,8 +11,8 @@
 namespace norma::bench {
 
 // Multiplications and additions a second, in GFLOP/s, of f32 matrix products on all threads of
-// this process: of OpenBLAS (one independent product a thread) and this program's own kernel what
-// the faster makes of it in its median call, within about `seconds`.
+// this process: the median call of OpenBLAS (one independent product a thread) or of this program's
+// own kernel, whichever is faster. Takes about `seconds`.
 [[nodiscard]] double measure_gemm_rate(double seconds);
 
 // How many operands of so many bytes fill four times the last cache: used in turns, each comes from

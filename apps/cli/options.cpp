@@ -76,7 +76,7 @@ void Options::add_sets(std::vector<std::string>& sets) {
 
 void Options::add_step(std::int64_t& step) {
   add("--step", step, "Checkpoint of this step (default: the best, else the last one)",
-      {.value = "STEP"});
+      {.value = "STEP", .low = 1, .high = 1e15});
 }
 
 }  // namespace norma::cli

@@ -1,4 +1,4 @@
-// The shell around the verbs: parsing, --threads, errors and exit statuses.
+// The shell around the verbs: parsing, --threads, NORMA_INSTRUCTIONS, errors and exit statuses.
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
@@ -130,7 +130,7 @@ Status run(std::vector<std::string> arguments) {
     fmt::print(stderr, "{}: {}\nRun with --help for what it takes.\n", who, refused(app, e));
     return kUsage;
   }
-  if (const char* name = std::getenv("NORMA_INSTRUCTIONS")) {
+  if (const char* name = std::getenv("NORMA_INSTRUCTIONS"); name && *name) {
     try {
       set_instruction_set(name);
     } catch (const Error& e) {

@@ -17,6 +17,9 @@ Status train_and_report(const RunConfig& config, const TrainOptions& options) {
   if (result.final) {
     line += fmt::format(", {} loss {:.4f}", name_of(result.final->part), result.final->loss);
     line += shares_text(*result.final, ", ");
+    if (result.final_step != result.steps) {
+      line += fmt::format(" (evaluated at step {})", result.final_step);
+    }
   }
   fmt::print("{}\n", line);
   if (result.status == RunStatus::diverged) {

@@ -36,7 +36,9 @@ void validate_run(const std::string& file, const ValidateArguments& arguments) {
 
 Action validate_verb(Options& options) {
   const auto arguments = std::make_shared<ValidateArguments>();
-  options.add("CONFIG", arguments->files, "Configurations, or studies", {.required = true});
+  options.add("CONFIG", arguments->files,
+              "Configurations or studies: JSON files, or folders of runs or studies",
+              {.required = true});
   options.add_sets(arguments->sets);
   options.add_flag("--resolved", arguments->resolved, "Print each with all defaults filled in");
   options.add_flag("--form", arguments->form_only,

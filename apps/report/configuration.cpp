@@ -1,4 +1,6 @@
 // The configuration of a run, with what differs from the defaults.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,7 @@
 #include "apps/report/figures.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>

@@ -1,5 +1,7 @@
 #include "apps/study/expression_build.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cctype>
 

@@ -171,8 +171,8 @@ class Planner {
     return std::nullopt;
   }
 
-  // What sets two arms apart that come to the same place, of whose names the parts in `gone` do not
-  // count.
+  // How to tell two arms apart that come to one place. `gone`: the keys that axes and panels show,
+  // which their names do without.
   std::string way_apart(const std::string& panels, const std::vector<std::string>& gone,
                         std::size_t a, std::size_t b) const {
     std::string way = "choose between them with a glob in \"arms\"";

@@ -33,8 +33,8 @@ class Live {
   void ended(const std::string& line, bool counts);
   // A line that stays.
   void note(const std::string& line);
-  // The same for a run's warning, which is seen though it be quiet. What was said of one run is not
-  // said again of others.
+  // The same for a run's warning, even if quiet. A text that one run has warned of is not shown
+  // again for another.
   void warn(const std::string& run, const std::string& text);
 
  private:

@@ -1,5 +1,7 @@
 #include "apps/study/results.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <set>

@@ -1,5 +1,7 @@
 #include "apps/training/checkpoint.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -298,13 +300,14 @@ std::int64_t load_weights(const RunFolder& run, std::int64_t step, Module& model
 }
 
 void refuse_folder(const std::string& path) {
-  if (!fs::is_directory(path)) return;
+  std::error_code none;
+  if (!fs::is_directory(path, none)) return;
   const RunFolder run(path);
   const std::vector<std::int64_t> steps = run.checkpoint_steps();
   const fs::path checkpoint = steps.empty() ? path : run.checkpoint_path(steps.back());
   const std::string file = (checkpoint / kModel).string();
   throw Error::format("{}: cannot be read: it is a folder; give a safetensors file{}", path,
-                      fs::exists(file) ? fmt::format(", for instance {}", file) : "");
+                      fs::exists(file, none) ? fmt::format(", for instance {}", file) : "");
 }
 
 void prune_checkpoints(const RunFolder& run, std::int64_t keep, const TrainState& state) {

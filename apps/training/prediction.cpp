@@ -1,5 +1,7 @@
 #include "apps/training/prediction.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>

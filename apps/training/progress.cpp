@@ -36,6 +36,11 @@ Progress::Progress(std::string name, std::int64_t total_steps, std::int64_t firs
 
 Progress::~Progress() { clear_line(); }
 
+void Progress::finish() {
+  clear_line();
+  std::fflush(stderr);
+}
+
 double Progress::seconds() const { return since(start_); }
 
 void Progress::clear_line() {

@@ -21,6 +21,8 @@ class Progress {
   void note(const std::string& text);
   // The same for what must be seen though it be quiet.
   void warn(const std::string& text);
+  // Takes the line away that update() shows: what is printed next begins a line of its own.
+  void finish();
   // Seconds since the run began here.
   [[nodiscard]] double seconds() const;
 

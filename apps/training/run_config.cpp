@@ -255,7 +255,7 @@ std::string configuration_file(const std::string& path) {
   std::error_code none;
   if (!std::filesystem::is_directory(folder, none)) return path;
   for (const char* name : {"config.json", "study.json"}) {
-    if (std::filesystem::exists(folder / name)) return (folder / name).string();
+    if (std::filesystem::exists(folder / name, none)) return (folder / name).string();
   }
   throw ConfigError(path, {{"",
                             "is a folder, and neither that of a run (config.json) nor of a study "

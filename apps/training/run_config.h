@@ -34,9 +34,8 @@ struct RunConfig {
 // `folder`. So a path in a configuration is relative to its file, and what a run keeps holds in any
 // folder.
 void resolve_paths(config::Json& run, const std::string& folder);
-// True iff the file is a JSON Schema, as configs/schema.json is: by its parts, since load_json
-// takes
-// "$schema" out, which configurations have too.
+// True iff the file is a JSON Schema, as configs/schema.json is: by its parts, since load_json()
+// takes "$schema" out, which configurations have too.
 [[nodiscard]] bool is_schema(const config::Json& file);
 // The JSON file that is meant: of the folder of a run its config.json, of a study's its study.json,
 // else the path itself. Throws config::ConfigError for any other folder.

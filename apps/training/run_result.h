@@ -22,6 +22,7 @@ struct RunResult {
   double final_loss = 0;  // of the last step's batch
   double seconds = 0;
   std::optional<Evaluation> final;  // on the last evaluation's part
+  std::int64_t final_step = 0;      // of that evaluation
   std::string reason;               // of a run that did not complete
 };
 

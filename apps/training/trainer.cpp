@@ -196,6 +196,7 @@ RunResult Trainer::run() {
   try {
     train_steps(result);
   } catch (const std::exception& e) {
+    progress_->finish();
     if (!options_.resume && result.steps == first) {
       folder_->withdraw();  // nothing was learned: the corrected command finds the place free
     } else {
@@ -205,7 +206,9 @@ RunResult Trainer::run() {
     }
     throw;
   }
+  progress_->finish();
   result.final = last_evaluation_;
+  result.final_step = state_.evaluated_step;
   result.seconds = seconds();
   write_summary(*folder_, config_, result, state_, model_->num_parameters());
   return result;

@@ -23,7 +23,8 @@ Json resolved_of(const RunConfig& config, const TrainOptions& options) {
   require(
       differences.empty(),
       "{0}: was started with another configuration:\n{1}`norma train {0} --resume` goes on with "
-      "the run's own, or start a new run from one of its steps with `norma fork`",
+      "the run's own (put a data file that has moved back for it), `norma fork` starts a new run "
+      "from one of its steps, which takes --set data.path=FILE",
       folder.path(), config::to_text(differences));
   return resolved;
 }

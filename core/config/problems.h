@@ -25,6 +25,7 @@ class Problems {
   Problems() = default;
   // `whole`: the type of the whole configuration, in which an unknown key is looked for.
   explicit Problems(const Type& whole) : whole_(&whole) {}
+  // Null where there is none.
   [[nodiscard]] const Type* whole() const { return whole_; }
   template <class... Args>
   void add(std::string path, fmt::format_string<Args...> text, Args&&... args) {

@@ -10,7 +10,7 @@ namespace norma::config {
 namespace {
 
 // True iff other programs call the field so.
-bool also_called(const Field& f, std::string_view key) {
+bool has_alias(const Field& f, std::string_view key) {
   std::string_view names = f.limits.alias ? f.limits.alias : "";
   while (!names.empty()) {
     const std::size_t end = std::min(names.find(' '), names.size());
@@ -24,7 +24,7 @@ bool also_called(const Field& f, std::string_view key) {
 std::string find_below(const Type& type, std::string_view key, int levels) {
   if (const StructType* s = type.as_struct()) {
     for (const Field& f : s->fields()) {
-      if (f.key == key || also_called(f, key)) return std::string(f.key);
+      if (f.key == key || has_alias(f, key)) return std::string(f.key);
     }
     if (levels == 0) return {};
     for (const Field& f : s->fields()) {
@@ -77,13 +77,13 @@ std::string known_key(std::string_view key) {
   return fmt::format("; the nearest known key is \"{}\"", key);
 }
 
-// What to say behind "unknown key". In this order: the key under its name here, in this structure;
-// the sections below it and the members of its family that have it; the section of the whole
-// configuration that has it; a mistyped key; a value that was taken for a key.
+// What to say behind "unknown key". In this order: its name here, in this structure; the other
+// members of its family that have it, unless a key here is near; the sections below that have it;
+// those of the whole configuration; a mistyped key; a value that was taken for a key.
 std::string unknown_key(const StructType& type, std::string_view key, const FamilyType* family,
                         std::string_view type_name, const Type* whole) {
   for (const Field& f : type.fields()) {
-    if (also_called(f, key)) return known_key(f.key);
+    if (has_alias(f, key)) return known_key(f.key);
   }
   std::vector<std::string_view> keys = type.keys();
   if (family) keys.insert(keys.begin(), "type");

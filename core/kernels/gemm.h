@@ -32,7 +32,7 @@ struct Epilogue {
   const T* bias = nullptr;  // (n), added to every row
   T* pre = nullptr;         // (m, n) dense: keeps c + bias, for the backward pass; beta must be 0
   std::optional<Activation> activation;  // one that may be a gate
-  const T* residual = nullptr;           // (m, n) dense
+  const T* residual = nullptr;           // (m, n) dense, elsewhere than c
 };
 
 // C = alpha op(A) op(B) + beta C, then the epilogue. With beta 0 the old content of C is not read.

@@ -20,8 +20,8 @@ namespace norma::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // A block of C is kBlockRows rows by two vectors: 16 accumulators of 32 registers, or 12 of 16. (Of
-// these, 8 would do for the time that an addition takes, but leave nothing for delays: 4 rows take
-// 10 % longer.)
+// these, 8 would do for the latency of a fused multiply-add, but leave nothing for delays: 4 rows
+// take 10 % longer.)
 #if HWY_TARGET <= HWY_AVX3
 inline constexpr int kBlockRows = 8;
 #else
@@ -242,7 +242,7 @@ HWY_INLINE void rows_by_panel(const MatrixRows<T>& next, std::int64_t rows, cons
     }
   }
   std::int64_t i = blocks * kBlockRows;
-  if (kBlockRows > 4 && i + 4 <= rows) {
+  if (i + 4 <= rows) {
     block<4, kVectors, kTransposed>(a + i * step, lda, b, ldb, depth, alpha, beta, bias,
                                     c + i * ldc, ldc, cols);
     i += 4;

@@ -1,11 +1,11 @@
 // Note [Tiles of a product]. The product is cut into tiles of C, and each tile is computed by one
 // thread: a panel of B (256 x 2 vectors) is copied, transposed if need be, into the first-level
 // cache, and all rows of the tile run against it, 8 by two vectors of C in registers at a time (6
-// with AVX2). Packing costs about 8 / rows of the time, so a tile has up to 256 rows and as few
-// columns as give enough tiles for 8 threads. OpenBLAS 0.3.21 reaches 60 to 97 % of the same speed
-// on one thread at the sizes of the models here: it packs both operands of every tile again, and
-// with A B^T, the product of every linear layer, that shows most. Where all three sizes are large
-// it wins, and computes the tiles; see blas.h.
+// with less than AVX-512). Packing costs about 8 / rows of the time, so a tile has up to 256 rows
+// and as few columns as give enough tiles for 8 threads. OpenBLAS 0.3.21 reaches 60 to 97 % of the
+// same speed on one thread at the sizes of the models here: it packs both operands of every tile
+// again, and with A B^T, the product of every linear layer, that shows most. Where all three sizes
+// are large it wins, and computes the tiles; see blas.h.
 #include "core/kernels/gemm_tiles.h"
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/kernels/divide.h"
 #include "core/kernels/row_sums_task.h"
 #include "core/parallel.h"
 

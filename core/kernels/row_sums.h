@@ -5,7 +5,7 @@
 
 namespace norma::kernels {
 
-// y (cols) = sum over the rows of x (rows, cols), added to y if `accumulate`.
+// A call of sum_rows(), for gemm_group().
 template <class T>
 struct RowSumCall {
   const T* x = nullptr;

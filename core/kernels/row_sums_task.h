@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "core/kernels/divide.h"
 #include "core/kernels/gemm_halves.h"
 #include "core/kernels/row_sums.h"
 

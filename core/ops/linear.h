@@ -29,6 +29,7 @@ struct LinearOptions {
 // y = residual + x weight^T + bias: the end of a residual branch, added to the stream.
 //
 // Shapes: as linear(); residual as y.
+// Saves: as linear() without an activation.
 // Numerics: the bits of residual + linear(x, weight, bias), and its graph: two ops. The sum is made
 // in the tiles of the product, so that what is added is nowhere in memory by itself.
 // Throws: as linear(); if the residual's shape or type differs from the result's.

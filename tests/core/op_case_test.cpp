@@ -1,6 +1,7 @@
 // The checks themselves must be able to fail.
 #include "tests/support/op_case.h"
 
+#include "core/instructions.h"
 #include "core/ops/alias.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/list.h"
@@ -56,6 +57,18 @@ TEST_CASE("check_gradient finds a sum over the wrong axis") {
   };
   const std::vector<Tensor> x{random_tensor(Shape{4, 4}, 3), random_tensor(Shape{4}, 4)};
   CHECK(check_gradient(wrong, x) != "");
+}
+
+TEST_CASE("check_instruction_sets finds a set that gives something else") {
+  const std::vector<Tensor> x{random_tensor(Shape{4, 4}, 3)};
+  const auto wrong = [](const std::vector<Tensor>& in) {
+    return mul_scalar(in[0], instruction_set() == instruction_sets().front() ? 1.0 : 1.001);
+  };
+  const auto right = [](const std::vector<Tensor>& in) { return mul_scalar(in[0], 3.0); };
+  CHECK(check_instruction_sets(right, x, DType::f32, 1e-6) == "");
+  CHECK((check_instruction_sets(wrong, x, DType::f32, 1e-6) != "") ==
+        (instruction_sets().size() > 1));
+  CHECK(instruction_set() == instruction_sets().front());
 }
 
 TEST_CASE("compare finds a difference in the last digits") {

@@ -97,18 +97,20 @@ TEST_CASE("sandwich with identities as its outer norms is pre", "[placements]") 
   CHECK(compare((*model)(ids()), logits(pre), 1e-9) == "");
 }
 
-// Unwatched, x + F(x) is made in the tiles of F's last product; an observer is told F(x) by itself.
-TEST_CASE("an observer changes no bit of a model", "[placements]") {
-  for (const PlacementConfig& p :
-       {PlacementConfig(PrePlacement{}), PlacementConfig(PostPlacement{}),
-        PlacementConfig(HybridPlacement{}), PlacementConfig(ParallelPlacement{}),
-        PlacementConfig(B2tPlacement{}), PlacementConfig(ResiDualPlacement{}),
-        PlacementConfig(SandwichPlacement{}), PlacementConfig(ReZeroPlacement{})}) {
-    INFO(p.type());
-    const ModelPtr model = build(small(p));
-    const auto run = [&](Observer* observer) {
+// Unwatched, x + F(x) is made in the tiles of F's last product where nothing comes between; an
+// observer is told F(x) by itself.
+TEMPLATE_LIST_TEST_CASE("an observer changes no bit of a model", "[placements]",
+                        PlacementConfig::Members) {
+  TransformerConfig c = small(TestType{});
+  for (const double dropout : {0.0, 0.1}) {
+    c.dropout = dropout;
+    INFO(TestType::type << ", dropout " << dropout);
+    const ModelPtr model = build(c);
+    const auto run = [&](Observer* observer, bool drops) {
       Forward pass;
       pass.observer = observer;
+      pass.stream = "step 1";
+      pass.dropout = drops;
       const Tensor y = model->forward(ids(), pass);
       std::vector<Tensor> all{y.detach()}, weights;
       for (const NamedParameter& n : model->named_parameters()) weights.push_back(n.tensor);
@@ -116,9 +118,11 @@ TEST_CASE("an observer changes no bit of a model", "[placements]") {
       return all;
     };
     Recorder recorder;
-    const std::vector<Tensor> alone = run(nullptr), watched = run(&recorder);
+    const std::vector<Tensor> alone = run(nullptr, true), watched = run(&recorder, true);
     CHECK(recorder.branches.size() == 8);
+    REQUIRE(alone.size() == watched.size());
     for (std::size_t i = 0; i < alone.size(); ++i) CHECK(same_bits(alone[i], watched[i]));
+    CHECK(same_bits(run(nullptr, false)[0], alone[0]) == (dropout == 0));
   }
 }
 

@@ -57,6 +57,19 @@ using Function = std::function<Tensor(const std::vector<Tensor>&)>;
                                                 const std::vector<Tensor>& inputs,
                                                 double tolerance = 1e-5);
 
+// Compares value and gradient of f with every instruction set of this machine to those with the
+// best; gradients to 20 times the tolerance. Returns "" or what differs.
+[[nodiscard]] std::string check_instruction_sets(const Function& f,
+                                                 const std::vector<Tensor>& inputs, DType dtype,
+                                                 double tolerance);
+// Takes the best instruction set again at its end.
+struct BestInstructions {
+  BestInstructions() = default;
+  ~BestInstructions();
+  BestInstructions(const BestInstructions&) = delete;
+  BestInstructions& operator=(const BestInstructions&) = delete;
+};
+
 // Uniform over [low, high], a function of the seed.
 [[nodiscard]] Tensor random_tensor(const Shape& shape, std::uint64_t seed, DType dtype = DType::f64,
                                    double low = -1.0, double high = 1.0);

@@ -94,6 +94,12 @@ TEST_CASE("a run is named by its folder where a configuration is asked for") {
   INFO(resumed.err);
   CHECK(resumed.status == 0);
   CHECK(contains(resumed.out, run + ": completed after 4 steps"));
+  // By the configuration in its folder too; and without --resume a folder is no configuration.
+  CHECK(contains(run_norma("train " + run + "/config.json --resume --quiet").out,
+                 run + ": completed after 4 steps"));
+  const auto forgotten = run_norma("train " + run);
+  CHECK(forgotten.status == 2);
+  CHECK(contains(forgotten.err, "`norma train " + run + " --resume` goes on with it"));
 
   const auto none = run_norma("probe " + folder.path());
   CHECK(none.status == 2);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "core/instructions.h"
 #include "core/parallel.h"
 #include "core/safetensors.h"
 #include "core/storage.h"
@@ -137,6 +138,7 @@ TEST_CASE("a loss that is not finite stops the run before the update", "[trainin
   CHECK(contains(result.reason, "step "));
   const Json summary = Json::parse(bytes(folder / "run/summary.json"));
   CHECK(summary.at("status") == "diverged");
+  CHECK(summary.at("host").at("instructions") == instruction_set());
   CHECK(summary.at("final").at("train_loss").is_string() == !std::isfinite(result.final_loss));
 }
 

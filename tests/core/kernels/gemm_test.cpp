@@ -6,8 +6,10 @@
 #include <tuple>
 #include <vector>
 
+#include "core/instructions.h"
+#include "core/kernels/row_sums.h"
 #include "core/parallel.h"
-#include "tests/support/catch.h"
+#include "tests/support/op_case.h"
 
 namespace norma {
 namespace {
@@ -64,11 +66,16 @@ TEST_CASE("gemm agrees with three loops at sizes around a block, a panel and a t
   const std::vector<std::tuple<int, int, int>> sizes{
       {1, 1, 1},     {3, 5, 7},      {8, 32, 4},     {9, 33, 5},    {7, 31, 257}, {16, 16, 256},
       {24, 24, 16},  {130, 48, 66},  {97, 129, 71},  {300, 70, 40}, {5, 1030, 9}, {64, 64, 513},
-      {70, 90, 601}, {141, 40, 160}, {264, 64, 300}, {520, 64, 64}};
-  for (const auto& [m, n, k] : sizes) {
-    for (int flags = 0; flags < 4; ++flags) {
-      check_product<float>(m, n, k, flags & 1, flags & 2, flags);
-      check_product<double>(m, n, k, flags & 1, flags & 2, 3 - flags);
+      {70, 90, 601}, {141, 40, 160}, {264, 64, 300}, {520, 64, 64}, {11, 17, 9}};
+  const test::BestInstructions afterwards;
+  for (const std::string& set : instruction_sets()) {
+    INFO("with " << set);
+    set_instruction_set(set);
+    for (const auto& [m, n, k] : sizes) {
+      for (int flags = 0; flags < 4; ++flags) {
+        check_product<float>(m, n, k, flags & 1, flags & 2, flags);
+        check_product<double>(m, n, k, flags & 1, flags & 2, 3 - flags);
+      }
     }
   }
 }
@@ -106,13 +113,14 @@ TEST_CASE("gemm_batched repeats a matrix with stride 0 and follows offsets") {
   CHECK(std::equal(c.begin(), c.begin() + 10, c.begin() + 30));
 }
 
-TEST_CASE("gemm's epilogue adds the bias, keeps the sum and applies the activation") {
+TEST_CASE(
+    "gemm's epilogue adds the bias, keeps the sum, applies the activation, adds the residual") {
   // The second without an epilogue is summed in halves of k.
   for (const Product& p : {Product{.m = 300, .n = 170, .k = 40},
                            Product{.m = 300, .n = 100, .k = 256, .transpose_a = true}}) {
     INFO(p.m << " x " << p.n << " x " << p.k);
     const auto a = integers<float>(p.m * p.k, 6), b = integers<float>(p.k * p.n, 7);
-    const auto bias = integers<float>(p.n, 8);
+    const auto bias = integers<float>(p.n, 8), residual = integers<float>(p.m * p.n, 9);
     std::vector<float> product(static_cast<std::size_t>(p.m * p.n)), pre = product, y = product;
     kernels::gemm(p, 1.0f, a.data(), b.data(), 0.0f, product.data());
     kernels::Epilogue<float> e;
@@ -124,6 +132,20 @@ TEST_CASE("gemm's epilogue adds the bias, keeps the sum and applies the activati
     for (std::size_t i = 0; i < y.size(); ++i) {
       const float z = product[i] + bias[i % static_cast<std::size_t>(p.n)];
       same = same && pre[i] == z && y[i] == std::max(z, 0.0f);
+    }
+    CHECK(same);
+    // Into a C whose rows lie apart.
+    Product apart = p;
+    apart.ldc = p.n + 3;
+    std::vector<float> wide(static_cast<std::size_t>(p.m * apart.ldc), 0.5f);
+    e.residual = residual.data();
+    kernels::gemm(apart, 1.0f, a.data(), b.data(), 0.0f, wide.data(), e);
+    for (std::int64_t i = 0; i < p.m; ++i) {
+      for (std::int64_t j = 0; j < apart.ldc; ++j) {
+        const auto k = static_cast<std::size_t>(i * p.n + j);
+        const float expected = j < p.n ? y[k] + residual[k] : 0.5f;
+        same = same && wide[static_cast<std::size_t>(i * apart.ldc + j)] == expected;
+      }
     }
     CHECK(same);
   }
