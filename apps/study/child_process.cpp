@@ -113,10 +113,7 @@ std::string this_program() {
 
 std::string fingerprint(const std::string& program) {
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, 64 bits
-  for (const char c : read_file(program)) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  }
-  for (const char c : instruction_set()) {
+  for (const char c : read_file(program) + instruction_set()) {
     hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   }
   return fmt::format("{:016x}", hash);

@@ -39,7 +39,7 @@ class ChildProcess {
 
 // The path of the running program. Throws Error.
 [[nodiscard]] std::string this_program();
-// 16 hexadecimal digits over the program's content: another build has another one.
+// 16 hexadecimal digits over the program's content and the instruction set in use.
 [[nodiscard]] std::string fingerprint(const std::string& program);
 
 }  // namespace norma::study
