@@ -21,7 +21,7 @@ constexpr int kMostThreads = 1024;  // far above any machine; catches typing err
 std::string unknown_verb(const std::string& name) {
   std::vector<std::string_view> names;
   for (const Verb& verb : verbs()) names.push_back(verb.name);
-  return fmt::format("norma: unknown verb \"{}\"{}", name, config::name_hint(name, names));
+  return fmt::format("unknown verb \"{}\"{}", name, config::name_hint(name, names));
 }
 
 // What is wrong with a command line that CLI11 refuses. It does not say which name was meant.
@@ -36,6 +36,7 @@ std::string refused(const CLI::App& app, const CLI::ParseError& error) {
   const auto option = std::find_if(rest.begin(), rest.end(),
                                    [](const std::string& s) { return s.rfind('-', 0) == 0; });
   if (option == rest.end()) {
+    if (no_verb) return unknown_verb(rest[0]);
     return fmt::format("takes no further arguments; got {}", fmt::join(rest, " "));
   }
   std::vector<std::string> known;
@@ -79,6 +80,11 @@ Status run_action(const std::string& who, const Action& action) {
   }
 }
 
+void add_threads(Options& options, int& threads) {
+  options.add("--threads", threads, "Threads to compute with; results do not depend on it",
+              {.value = "N", .low = 1, .high = kMostThreads});
+}
+
 // `norma help` and `norma help VERB` as `norma --help` and `norma VERB --help`.
 void turn_help(std::vector<std::string>& arguments) {
   if (arguments.empty() || arguments[0] != "help") return;
@@ -94,6 +100,9 @@ Status run(std::vector<std::string> arguments) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "norma " NORMA_VERSION);
   app.set_help_all_flag("--help-all", "Print the help of all verbs and exit");
+  app.footer(
+      "NORMA_INSTRUCTIONS=AVX3|AVX2|SCALAR in the environment takes the kernels of a lesser machine.\n"
+      "In a clone, ./norma test builds and runs the tests.");
 
   int threads = 0;
   std::vector<Action> actions;
@@ -101,9 +110,10 @@ Status run(std::vector<std::string> arguments) {
     CLI::App* sub = app.add_subcommand(verb.name, verb.doc);
     Options options(*sub);
     actions.push_back(verb.declare(options));
-    options.add("--threads", threads, "Threads to compute with; results do not depend on it",
-                {.value = "N", .low = 1, .high = kMostThreads});
+    add_threads(options, threads);
   }
+  Options options(app);
+  add_threads(options, threads);
 
   turn_help(arguments);
   if (arguments.empty()) {
@@ -115,8 +125,7 @@ Status run(std::vector<std::string> arguments) {
     const auto known = verbs();
     if (std::none_of(known.begin(), known.end(),
                      [&](const Verb& verb) { return arguments[0] == verb.name; })) {
-      fmt::print(stderr, "{}\n", unknown_verb(arguments[0]));
-      return kUsage;
+      return fail(who, unknown_verb(arguments[0]), kUsage);
     }
     who += " " + arguments[0];
   }

@@ -35,7 +35,7 @@ Status train_and_report(const RunConfig& config, const TrainOptions& options) {
   }
   if (result.status == RunStatus::interrupted) {
     fmt::print(stderr, "saved; go on with: norma train {} --resume\n", folder);
-    return kInterrupted;
+    return result.steps == options.until ? kDone : kInterrupted;
   }
   return kDone;
 }

@@ -1,6 +1,8 @@
 #include "apps/study/run_record.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "apps/training/run_folder.h"
@@ -9,8 +11,8 @@
 namespace norma::study {
 namespace {
 
-constexpr const char* kOutcomes[] = {"completed", "diverged", "failed_to_learn", "failed",
-                                     "missing"};
+constexpr const char* kOutcomes[] = {"completed", "diverged",    "failed_to_learn",
+                                     "failed",    "interrupted", "missing"};
 
 double number_at(const Json& record, const char* key) {
   return record.contains(key) ? number_of(record[key]) : kMissing;
@@ -21,11 +23,9 @@ double number_at(const Json& record, const char* key) {
 const char* name_of(Outcome outcome) { return kOutcomes[static_cast<int>(outcome)]; }
 
 Outcome outcome_of(const std::string& name) {
-  for (const Outcome o :
-       {Outcome::completed, Outcome::diverged, Outcome::failed_to_learn, Outcome::failed}) {
-    if (name == name_of(o)) return o;
-  }
-  return Outcome::missing;
+  const auto found = std::find(std::begin(kOutcomes), std::end(kOutcomes), name);
+  return found == std::end(kOutcomes) ? Outcome::missing
+                                      : static_cast<Outcome>(found - std::begin(kOutcomes));
 }
 
 RunRecord read_run(const std::string& folder) {

@@ -29,8 +29,8 @@ struct EvalPoint {
 };
 
 // How a run ended. A diverged run is a result, and so is one that failed to learn and was stopped;
-// `failed` and `missing` are the lack of one.
-enum class Outcome { completed, diverged, failed_to_learn, failed, missing };
+// the others are the lack of one.
+enum class Outcome { completed, diverged, failed_to_learn, failed, interrupted, missing };
 [[nodiscard]] constexpr bool is_result(Outcome outcome) { return outcome < Outcome::failed; }
 [[nodiscard]] const char* name_of(Outcome outcome);
 // The inverse; an unknown name is `missing`.

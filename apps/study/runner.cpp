@@ -221,7 +221,7 @@ class Runner {
     } catch (const std::exception& e) {
       entry.reason = e.what();
     }
-    if (entry.outcome == Outcome::missing) entry.outcome = Outcome::failed;
+    if (!is_result(entry.outcome)) entry.outcome = Outcome::failed;
     if (entry.outcome == Outcome::failed && entry.reason.empty()) {
       const std::string words = last_words(task.folder + ".log");
       entry.reason = !words.empty() ? words

@@ -56,7 +56,11 @@ TEST_CASE("a message says its verb once") {
   CHECK(!contains(check.err, "check: check"));
 }
 
-TEST_CASE("--threads goes with every verb") {
+TEST_CASE("--threads goes with every verb, before it too") {
+  CHECK(run_norma("--threads 3 version").out == run_norma("version --threads 3").out);
+  const auto wrong_verb = run_norma("--threads 3 verison");
+  CHECK(wrong_verb.status == 2);
+  CHECK(contains(wrong_verb.err, "the nearest known name is \"version\""));
   const auto three = run_norma("version --threads 3");
   CHECK(three.status == 0);
   CHECK(contains(three.out, "threads   3\n"));

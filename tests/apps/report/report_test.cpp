@@ -70,6 +70,8 @@ TEST_CASE("claims and runs that went wrong are seen in the report", "[report]") 
   const std::string html = html_report(subject_of(study::judge(plan, runs)));
   CHECK(contains(html, ">no result<"));
   CHECK(contains(html, "no &lt;memory&gt;"));
+  runs[0].outcome = study::Outcome::interrupted;
+  CHECK(contains(html_report(subject_of(study::judge(plan, runs))), ">interrupted<"));
   for (study::RunRecord& run : runs) run = {};  // nothing was run
   CHECK(contains(html_report(subject_of(study::judge(plan, runs))), "missing"));
 }
