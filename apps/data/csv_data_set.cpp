@@ -46,6 +46,18 @@ std::vector<std::string> class_names(std::vector<std::string> values) {
   return values;
 }
 
+// True iff the classes of so many rows are numbers that are hardly meant as classes: very many, or
+// most rows have another one, and some have fractions.
+bool look_measured(const std::vector<std::string>& classes, std::size_t rows) {
+  bool fractions = false;
+  for (const std::string& name : classes) {
+    double value = 0;
+    if (!read_number(name, value)) return false;
+    fractions = fractions || value != std::floor(value);
+  }
+  return classes.size() > 1000 || (fractions && 2 * classes.size() > rows);
+}
+
 }  // namespace
 
 config::Fields CsvConfig::fields() {
@@ -156,11 +168,10 @@ std::unique_ptr<DataSet> CsvConfig::make(const DataContext& run) const {
     arrays.labels = Tensor::empty({n}, DType::i64);
     std::int64_t* y = arrays.labels.mutable_data<std::int64_t>();
     for (const std::string& value : values) *y++ = ids.at(value);
-    // A number a row, each another one, is seldom meant as a class.
-    double value = 0;
-    require(arrays.class_names.size() <= 1000 || !read_number(values[0], value),
-            "{}: the target \"{}\" has {} distinct values; give task: regression for a number",
-            path, table.names[goal], arrays.class_names.size());
+    require(!look_measured(arrays.class_names, values.size()),
+            "{}: the target \"{}\" has {} different numbers in {} rows; give task: regression for a "
+            "number",
+            path, table.names[goal], arrays.class_names.size(), values.size());
   }
   if (table.has_header) {
     arrays.columns = table.names;

@@ -44,6 +44,23 @@ ModelPtr build_exact_model(const RunConfig& config, const DataSpec& spec) {
                             DType::f64);
 }
 
+namespace {
+
+// What to change in a model whose output has the wrong shape.
+std::string shape_hint(const Shape& output, const Shape& expected) {
+  const int last = output.rank() - 1;
+  if (output.rank() == expected.rank() && last >= 0 &&
+      output.sub(0, last) == expected.sub(0, last)) {
+    return fmt::format("; give its last layer out: {}", expected[-1]);
+  }
+  if (expected.rank() <= 1 && output.rank() > expected.rank()) {
+    return "; a \"flatten\" or \"global_avg_pool\" before its last layers makes one axis of several";
+  }
+  return "";
+}
+
+}  // namespace
+
 void check_outputs(const LossConfig& loss, const Shape& output, const DataSpec& spec) {
   const bool classes = loss.get_if<CrossEntropyConfig>() != nullptr;
   require(classes == (spec.classes > 0),
@@ -57,12 +74,12 @@ void check_outputs(const LossConfig& loss, const Shape& output, const DataSpec& 
         output.rank() == expected.rank() && output[-1] >= spec.classes &&
             output.sub(0, output.rank() - 1) == spec.target,
         "model: its output has shape {} a sample; the data have {} classes, so that cross_entropy "
-        "needs {}",
-        output.to_string(), spec.classes, expected.to_string());
+        "needs {}{}",
+        output.to_string(), spec.classes, expected.to_string(), shape_hint(output, expected));
     return;
   }
-  require(output == spec.target, "model: its output has shape {} a sample; the targets have {}",
-          output.to_string(), spec.target.to_string());
+  require(output == spec.target, "model: its output has shape {} a sample; the targets have {}{}",
+          output.to_string(), spec.target.to_string(), shape_hint(output, spec.target));
 }
 
 std::int64_t total_steps(const TrainConfig& train, const DataSet& data) {

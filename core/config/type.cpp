@@ -77,6 +77,11 @@ std::string known_key(std::string_view key) {
   return fmt::format("; the nearest known key is \"{}\"", key);
 }
 
+// What to say of a value of the key `at` that was taken for a key.
+std::string as_value(std::string_view at, std::string_view value) {
+  return fmt::format("it is a value: \"{}\": \"{}\"", at, value);
+}
+
 // What to say behind "unknown key". In this order: its name here, in this structure; the other
 // members of its family that have it, unless a key here is near; the sections below that have it;
 // those of the whole configuration; a mistyped key; a value that was taken for a key.
@@ -94,7 +99,9 @@ std::string unknown_key(const StructType& type, std::string_view key, const Fami
       if (FamilyType::structure(member).find(key)) others.push_back(member.type);
     }
     if (!others.empty()) {
-      return fmt::format(" of {} \"{}\"; it belongs to {}", family->name(), type_name,
+      const std::string value = find_value(type, key, 1);
+      return fmt::format(" of {} \"{}\"; {}it belongs to {}", family->name(), type_name,
+                         value.empty() ? "" : as_value(value, key) + ", and as a key ",
                          fmt::join(others, ", "));
     }
   }
@@ -106,7 +113,7 @@ std::string unknown_key(const StructType& type, std::string_view key, const Fami
   for (const Type* in : {static_cast<const Type*>(&type), whole}) {
     if (!in) continue;
     if (const std::string at = find_value(*in, key, 1); !at.empty()) {
-      return fmt::format("; it is a value: \"{}\": \"{}\"", at, key);
+      return "; " + as_value(at, key);
     }
   }
   return name_hint(key, keys);

@@ -105,6 +105,9 @@ TEST_CASE("csv: what is wrong is told with its line and column") {
   NORMA_CHECK_ERROR(f.make(""), "there are no rows in it");
   NORMA_CHECK_ERROR(f.make("a;b;y\n1;2;u\n3;4;v\n"), "\"a;b;y\"; separate the columns by commas");
   NORMA_CHECK_ERROR(f.make("a,b,y\n1,red,u\n2,blue,v\n"), "words are no features");
+  NORMA_CHECK_ERROR(f.make("a,y\n1,0.5\n2,1\n3,1.5\n4,1\n"),
+                    "the target \"y\" has 3 different numbers in 4 rows; give task: regression");
+  CHECK_NOTHROW(f.make("a,y\n1,0.5\n2,1\n3,0.5\n4,1\n"));
   const std::string words = "a,b,y\n1,2,u\n3,4,v\n";
   const char* const regression = R"(, "task": "regression")";
   NORMA_CHECK_ERROR(f.make(words, regression),
