@@ -5,6 +5,7 @@
 #include "apps/data/csv.h"
 #include "apps/training/build.h"
 #include "apps/training/prediction.h"
+#include "apps/training/progress.h"
 
 namespace norma::cli {
 namespace {
@@ -20,7 +21,7 @@ Status predict_file(const PredictArguments& arguments) {
       predict(run, read_inputs(run.record(), arguments.input));
   if (const std::string warning = output_warning(run.model().output().shape, run.spec());
       !warning.empty()) {
-    fmt::print(stderr, "warning: {}\n", warning);
+    print_warning(warning);
   }
   const std::string& target = run.record().target_column;
   const bool classes = run.record().classes > 0;

@@ -6,6 +6,7 @@
 
 #include "apps/study/sharing.h"
 #include "apps/training/checkpoint.h"
+#include "apps/training/progress.h"
 #include "apps/training/run_folder.h"
 #include "core/file.h"
 
@@ -136,7 +137,6 @@ std::vector<std::string> prepare(const Task& task, bool resume, const std::strin
 }
 
 std::vector<std::string> warnings_of(const Task& task) {
-  constexpr std::string_view kWarning = "warning: ";  // as Progress::warn begins a line
   std::vector<std::string> warnings;
   std::ifstream log(task.folder + ".log");
   for (std::string line; std::getline(log, line);) {

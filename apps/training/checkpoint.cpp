@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "apps/training/progress.h"
 #include "core/autograd.h"
 #include "core/error.h"
 #include "core/file.h"
@@ -131,7 +132,7 @@ Checkpoint read_best_or_newest(const RunFolder& run) {
       }
       Checkpoint checkpoint = checkpoint_of(path, json);
       require(checkpoint.state.step == order[i], "state.json is of step {}", checkpoint.state.step);
-      for (const std::string& line : damaged) fmt::print(stderr, "warning: {}\n", line);
+      for (const std::string& line : damaged) print_warning(line);
       return checkpoint;
     } catch (const std::exception& e) {
       damaged.push_back(passed_over(path, e));

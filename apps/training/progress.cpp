@@ -67,11 +67,19 @@ void Progress::update(std::int64_t step, double loss, double lr) {
   std::fflush(stderr);
 }
 
+void print_warning(const std::string& text) {
+  fmt::print(stderr, "{}{}\n", kWarning, text);
+  std::fflush(stderr);
+}
+
 void Progress::note(const std::string& text) {
   if (!quiet_) print(text);
 }
 
-void Progress::warn(const std::string& text) { print("warning: " + text); }
+void Progress::warn(const std::string& text) {
+  if (!quiet_) clear_line();
+  print_warning(text);
+}
 
 void Progress::print(const std::string& line) {
   if (!quiet_) clear_line();

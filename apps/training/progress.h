@@ -4,8 +4,13 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace norma {
+
+// How the line of a warning begins on stderr; a study finds those of its runs by it.
+inline constexpr std::string_view kWarning = "warning: ";
+void print_warning(const std::string& text);
 
 class Progress {
  public:

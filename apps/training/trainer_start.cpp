@@ -5,6 +5,7 @@
 
 #include "apps/training/build.h"
 #include "apps/training/first_failure.h"
+#include "apps/training/progress.h"
 #include "apps/training/trainer.h"
 #include "core/error.h"
 #include "core/file.h"
@@ -145,7 +146,7 @@ void Trainer::resume_from_checkpoint() {
     given_weights_ = true;
     scaler_.load_state(state_.scaler);
   }
-  for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", w);
+  for (const std::string& w : warnings) print_warning(w);
 }
 
 void Trainer::start_at(const Checkpoint& checkpoint) {
@@ -180,7 +181,7 @@ void Trainer::fork_from(const ForkPoint& point) {
   }
   for (const std::string& what : anew) {
     lineage_["anew"].push_back(what);
-    fmt::print(stderr, "warning: starts anew, since it does not fit: {}\n", what);
+    print_warning("starts anew, since it does not fit: " + what);
   }
   // An average that was not in the checkpoint starts as the weights are now.
   if (ema_ && !checkpoint.files.contains(kAveragesFile)) {

@@ -11,6 +11,7 @@
 #define NORMA_ACTIVATIONS_INL_H_
 #endif
 
+#include "core/kernels/gauss-inl.h"
 #include "core/kernels/math-inl.h"
 #include "hwy/highway.h"
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/kernels/attention_task.h"
+#include "core/kernels/divide.h"
 #include "core/kernels/scratch.h"
 #include "core/parallel.h"
 #include "core/storage.h"
@@ -67,7 +68,7 @@ HWY_NOINLINE void ForwardUnit(const AttentionTask<T>& a, std::int64_t b, std::in
       for (std::int64_t j0 = begin; j0 < end; j0 += kKeys) {
         const Tile t{i0, rows, j0, HWY_MIN(kKeys, end - j0)};
         const Band band = KeysOfQuery(a, t);
-        const std::int64_t padded = (t.cols + lanes - 1) / lanes * lanes;
+        const std::int64_t padded = round_up(t.cols, lanes);
         Multiply<false>(Product<T>{m.q,
                                    ld,
                                    m.k_transposed + j0,
@@ -168,7 +169,7 @@ HWY_NOINLINE void BackwardUnit(const AttentionTask<T>& a, std::int64_t b, std::i
       for (std::int64_t j0 = begin; j0 < end; j0 += kKeys) {
         const Tile t{i0, rows, j0, HWY_MIN(kKeys, end - j0)};
         const Band keys = KeysOfQuery(a, t), queries = QueriesOfKey(a, t);
-        const std::int64_t padded = (t.cols + lanes - 1) / lanes * lanes;
+        const std::int64_t padded = round_up(t.cols, lanes);
         Multiply<false>(Product<T>{m.q,
                                    ld,
                                    m.k_transposed + j0,

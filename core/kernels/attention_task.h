@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/kernels/attention.h"
+#include "core/kernels/divide.h"
 #include "core/kernels/dropout.h"
 
 namespace norma::kernels {
@@ -35,9 +36,7 @@ struct AttentionTask {
 
   // Elements of one 64-byte line; everything packed is padded to it.
   static constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
-  [[nodiscard]] static std::int64_t padded(std::int64_t n) {
-    return (n + kLine - 1) / kLine * kLine;
-  }
+  [[nodiscard]] static std::int64_t padded(std::int64_t n) { return round_up(n, kLine); }
   [[nodiscard]] std::int64_t group() const { return shape.heads / shape.kv_heads; }
   // One line more than the keys: rows 1 kB apart would fall into few sets of the cache.
   [[nodiscard]] std::int64_t key_stride() const { return padded(shape.keys) + kLine; }
@@ -74,7 +73,7 @@ struct AttentionScratch {
     const std::int64_t line = a.kLine;
     const auto take = [&](T*& p, std::int64_t n) {
       p = memory + size;
-      size += (n + line - 1) / line * line;
+      size += round_up(n, line);
     };
     const bool backward = a.dy != nullptr;
     take(k_transposed, across);

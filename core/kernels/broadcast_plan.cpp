@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/kernels/divide.h"
 #include "core/kernels/pointwise.h"
 #include "core/parallel.h"
 
@@ -76,7 +77,7 @@ void walk(const BroadcastPlan& plan, void (*body)(void*, const Slab&), void* con
   }
   if (cols > kPointwiseGrain) {
     // Long rows: a chunk is a part of one row.
-    const std::int64_t pieces = (cols + kPointwiseGrain - 1) / kPointwiseGrain;
+    const std::int64_t pieces = divide_up(cols, kPointwiseGrain);
     parallel_for(rows * pieces, 1, [&](std::int64_t begin, std::int64_t) {
       Slab slab = part;
       seek(plan, begin / pieces, slab);

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 
+#include "core/kernels/divide.h"
 #include "core/kernels/scratch.h"
 #include "core/parallel.h"
 
@@ -120,8 +121,8 @@ Tiles tiles_of(std::int64_t n, const Image& out) {
 // Rows of tiles of a block: enough blocks for 8 threads, alike in size, at most `limit` tiles.
 std::int64_t block_rows(const Tiles& t, std::int64_t limit) {
   const std::int64_t most = std::max<std::int64_t>(1, limit / t.across);
-  const std::int64_t blocks = std::max<std::int64_t>(1, round_up((t.rows + most - 1) / most, 8));
-  return std::max<std::int64_t>(1, (t.rows + blocks - 1) / blocks);
+  const std::int64_t blocks = std::max<std::int64_t>(1, round_up(divide_up(t.rows, most), 8));
+  return std::max<std::int64_t>(1, divide_up(t.rows, blocks));
 }
 
 template <class T>
@@ -166,11 +167,11 @@ void run_backward_weight(const ConvSizes& s, const T* x, const T* dy, bool accum
   const Image in = image_of(s.channels, s.h, s.w, -s.padding_h, -s.padding_w);
   const Image out = image_of(s.outputs, s.out_h, s.out_w, 0, 0);
   const Tiles tiles = tiles_of(s.n, out);
-  const std::int64_t step = block_rows(tiles, kBlockTiles), blocks = (tiles.rows + step - 1) / step;
+  const std::int64_t step = block_rows(tiles, kBlockTiles), blocks = divide_up(tiles.rows, step);
   const std::int64_t point = s.outputs * in.padded, size = kPoints * point;
   const std::int64_t most = std::clamp<std::int64_t>(kPartialElements / size, 2, kPartials);
-  const std::int64_t per_chunk = (blocks + most - 1) / most;
-  const std::int64_t chunks = per_chunk == 0 ? 0 : (blocks + per_chunk - 1) / per_chunk;
+  const std::int64_t per_chunk = divide_up(blocks, most);
+  const std::int64_t chunks = per_chunk == 0 ? 0 : divide_up(blocks, per_chunk);
   T* sums = scratch<T>(Scratch::weights, std::max<std::int64_t>(1, chunks * size));
   parallel_for(chunks, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t chunk = first; chunk < last; ++chunk) {

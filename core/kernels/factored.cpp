@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/kernels/divide.h"
 #include "core/parallel.h"
 
 namespace norma::kernels {
@@ -76,7 +77,7 @@ void factored_moments(const FactoredShape& s, const T* grad, double grad_scale, 
   });
   // A chunk owns some columns over all rows, so that no two threads share a sum.
   constexpr std::int64_t kColumns = 64;
-  const std::int64_t blocks = (s.cols + kColumns - 1) / kColumns;
+  const std::int64_t blocks = divide_up(s.cols, kColumns);
   const std::int64_t per_chunk =
       std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, s.rows * kColumns));
   parallel_for(s.batch * blocks, per_chunk, [&](std::int64_t begin, std::int64_t end) {

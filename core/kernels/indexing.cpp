@@ -2,6 +2,7 @@
 #define HWY_TARGET_INCLUDE "core/kernels/indexing.cpp"
 #include "hwy/foreach_target.h"  // must come before the vector headers
 //
+#include "core/kernels/divide.h"
 #include "core/kernels/indexing.h"
 #include "core/kernels/wide-inl.h"
 
@@ -98,7 +99,7 @@ void scatter_add_any(const std::int64_t* index, const T* source, std::int64_t ou
                      std::int64_t inner, std::int64_t m, T* y) {
   const std::int64_t width = std::min(inner, kColumns);
   if (width == 0) return;
-  const std::int64_t strips = (inner + width - 1) / width;
+  const std::int64_t strips = divide_up(inner, width);
   parallel_for(outer * strips, grain(m * width), [&](std::int64_t b, std::int64_t e) {
     for (std::int64_t t = b; t < e; ++t) {
       const std::int64_t o = t / strips, first = t % strips * width;
@@ -150,7 +151,7 @@ void add_rows_by_id_any(const T* dy, const std::int64_t* ids, std::int64_t count
   if (!accumulate) zero_rows(dx, row_bytes, rows, row_bytes);
   if (width == 0) return;
   const std::vector<std::int64_t> order = sorted_positions(ids, count, rows);
-  const std::int64_t strips = (width + kColumns - 1) / kColumns;
+  const std::int64_t strips = divide_up(width, kColumns);
   const auto sum_strip = [&](std::int64_t c, std::int64_t cols) {
     for (std::size_t k = 0; k < order.size();) {
       const std::int64_t id = ids[order[k]];

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/kernels/divide.h"
 #include "core/parallel.h"
 
 namespace norma::kernels {
@@ -106,8 +107,8 @@ void permute_tiles(const T* x, const Walk& walk, T* y) {
     batches *= walk.sizes[k];
   }
   const std::int64_t rows = walk.sizes[last], cols = walk.sizes[dense];
-  const std::int64_t row_tiles = (rows + kTile - 1) / kTile;
-  const std::int64_t col_tiles = (cols + kTile - 1) / kTile;
+  const std::int64_t row_tiles = divide_up(rows, kTile);
+  const std::int64_t col_tiles = divide_up(cols, kTile);
   const std::int64_t tile_bytes =
       std::min(rows, kTile) * std::min(cols, kTile) * static_cast<std::int64_t>(sizeof(T));
   for_row_ranges(batches * col_tiles * row_tiles, tile_bytes, [&](std::int64_t b, std::int64_t e) {

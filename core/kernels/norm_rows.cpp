@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/kernels/divide.h"
 #include "core/kernels/norm_rows_task.h"
 #include "core/kernels/past_cache.h"
 #include "core/parallel.h"
@@ -135,8 +136,7 @@ void backward(const RowsShape& s, const T* dy, const T* x, const T* weight, cons
   const std::int64_t rows_per_chunk = grain(s);
   // One partial sum a chunk, or, where a channel is a segment, one a sample.
   const bool segments = s.space > 1;
-  const std::int64_t parts =
-      segments ? s.rows / s.groups : (s.rows + rows_per_chunk - 1) / rows_per_chunk;
+  const std::int64_t parts = segments ? s.rows / s.groups : divide_up(s.rows, rows_per_chunk);
   const std::int64_t each = parts * channels;
   const Ref<Storage> partial =
       Storage::allocate(sums ? 2 * each * static_cast<std::int64_t>(sizeof(T)) : 0);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/kernels/divide.h"
 #include "core/kernels/reduce.h"
 #include "core/kernels/tail-inl.h"
 #include "core/kernels/wide-inl.h"
@@ -242,7 +243,7 @@ void for_rows(std::int64_t rows, std::int64_t n, F f) {
 template <class F>
 void for_strips(std::int64_t outer, std::int64_t n, std::int64_t inner, F f) {
   const std::int64_t width = std::min(inner, kReduceStrip);
-  const std::int64_t strips = (inner + width - 1) / width;
+  const std::int64_t strips = divide_up(inner, width);
   for_rows(outer * strips, n * width, [&](std::int64_t task) {
     const std::int64_t o = task / strips, c = task % strips * width;
     f(o * n * inner + c, o * inner + c, std::min(width, inner - c));
@@ -263,7 +264,7 @@ void extreme_any(Extreme which, const T* x, std::int64_t outer, std::int64_t n, 
     for_rows(outer, n, [&](std::int64_t r) { y[r] = extreme_row(which, x + r * n, n); });
     return;
   }
-  std::vector<T> best(static_cast<std::size_t>((n + kReduceGrain - 1) / kReduceGrain));
+  std::vector<T> best(static_cast<std::size_t>(divide_up(n, kReduceGrain)));
   parallel_for(n, kReduceGrain, [&](std::int64_t b, std::int64_t e) {
     best[static_cast<std::size_t>(b / kReduceGrain)] = extreme_row(which, x + b, e - b);
   });

@@ -4,6 +4,7 @@
 //
 #include <algorithm>
 
+#include "core/kernels/divide.h"
 #include "core/kernels/pointwise.h"
 #include "core/kernels/vector_loop-inl.h"
 
@@ -137,11 +138,11 @@ void sum_any(const T* x, std::int64_t outer, std::int64_t middle, std::int64_t i
   // Tiles of columns; the rows are cut too where there are too few tiles to share out.
   constexpr std::int64_t kTileCols = 512;
   constexpr std::int64_t kEnoughTiles = 16;
-  const std::int64_t tiles = (inner + kTileCols - 1) / kTileCols;
+  const std::int64_t tiles = divide_up(inner, kTileCols);
   const std::int64_t width = std::min(inner, kTileCols);
   std::int64_t rows = std::max<std::int64_t>(1, middle);
   if (outer * tiles < kEnoughTiles) rows = std::min(rows, kPointwiseGrain / width);
-  const std::int64_t cuts = std::max<std::int64_t>(1, (middle + rows - 1) / rows);
+  const std::int64_t cuts = std::max<std::int64_t>(1, divide_up(middle, rows));
   std::vector<double> sums(static_cast<std::size_t>(outer * cuts * inner));
   const std::int64_t items = outer * cuts * tiles;
   parallel_for(items, std::max<std::int64_t>(1, kPointwiseGrain / (rows * width)),

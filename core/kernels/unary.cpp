@@ -4,6 +4,7 @@
 //
 #include <cmath>
 
+#include "core/kernels/gauss-inl.h"
 #include "core/kernels/math-inl.h"
 #include "core/kernels/unary.h"
 #include "core/kernels/vector_loop-inl.h"
