@@ -101,7 +101,7 @@ Status run(std::vector<std::string> arguments) {
   app.set_version_flag("--version", "norma " NORMA_VERSION);
   app.set_help_all_flag("--help-all", "Print the help of all verbs and exit");
   app.footer(
-      "NORMA_INSTRUCTIONS=AVX3|AVX2|SCALAR in the environment takes the kernels of a lesser machine.\n"
+      "NORMA_INSTRUCTIONS=AVX3, AVX2 or SCALAR takes the kernels of a lesser machine.\n"
       "In a clone, ./norma test builds and runs the tests.");
 
   int threads = 0;

@@ -1,4 +1,4 @@
-// norma study FILE [--jobs N] [--out DIR] [--fresh] [--quiet]
+// norma study FILE [--set KEY=VALUE]... [--jobs N] [--out DIR] [--fresh] [--quiet]
 #include "apps/study/study.h"
 
 #include "apps/cli/study_options.h"
@@ -13,6 +13,7 @@ Action study_verb(Options& options) {
   };
   const auto arguments = std::make_shared<StudyArguments>();
   options.add("FILE", arguments->file, "The study, a JSON file, or its folder", {.required = true});
+  options.add_sets(arguments->options.sets);
   options.add("--out", arguments->options.folder, "Folder of the study (default: studies/<name>)");
   add_study_options(options, arguments->options);
   return [arguments] {

@@ -50,7 +50,7 @@ std::string write_report(const std::string& folder, const StudyResults& results,
 }  // namespace
 
 StudyStatus run_study(const std::string& file, const StudyOptions& options) {
-  const StudyConfig config = load_study(file);
+  const StudyConfig config = load_study(file, options.sets);
   const Plan plan = make_plan(config);
   const std::string folder =
       options.folder.empty() ? "studies/" + slug(config.name) : options.folder;

@@ -184,24 +184,41 @@ void resolve_setting(const std::string& key, Json& value, const std::string& fol
   }
 }
 
+// The assignments with the whole paths of their keys: those that are no key of a study are the
+// base's.
+std::vector<std::string> of_study(std::span<const std::string> sets) {
+  const config::Fields keys = StudyConfig::fields();
+  std::vector<std::string> whole;
+  for (const std::string& set : sets) {
+    const std::string_view first = std::string_view(set).substr(0, set.find_first_of(".="));
+    const bool own = std::any_of(keys.begin(), keys.end(),
+                                 [&](const config::Field& f) { return f.key == first; });
+    whole.push_back(own ? set : "base." + set);
+  }
+  return whole;
+}
+
 }  // namespace
 
-StudyConfig load_study(const std::string& given) {
+StudyConfig load_study(const std::string& given, std::span<const std::string> sets) {
   const std::string path = configuration_file(given);
-  const Json json = load_json(path);
+  Json json = load_json(path);
   if (json.contains("model") && !json.contains("base")) {
     throw config::ConfigError(
         path, {{"base", fmt::format("missing; this is the configuration of one run: `norma train "
                                     "{0}`, or name it as the \"base\" of a study",
                                     path)}});
   }
-  StudyConfig study = parse<StudyConfig>(json, {}, path);
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (study.base.value.is_string()) {
-    const std::filesystem::path base = study.base.value.get<std::string>();
-    study.base.value = load_json((folder / base).string(), resolve_paths);
+  if (const auto base = json.find("base"); base != json.end()) {
+    if (base->is_string()) {
+      *base = load_json((folder / base->get<std::string>()).string(), resolve_paths);
+    }
+    if (base->is_object()) resolve_paths(*base, folder.string());
   }
-  resolve_paths(study.base.value, folder.string());
+  apply_sets(json, of_study(sets));
+  StudyConfig study = parse<StudyConfig>(json, {}, path);
+  resolve_paths(study.base.value, ".");
   for (auto& [name, settings] : study.arms.value.items()) {
     for (auto& [key, value] : settings.items()) resolve_setting(key, value, folder.string());
   }

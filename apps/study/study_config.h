@@ -95,8 +95,10 @@ struct StudyConfig {
 
 // Reads a study's file, or that in a study's folder; a `base` that is a path (relative to the file)
 // is replaced by that file's object. Paths of data files, in the base, arms and factors, become
-// whole: they are relative to the file that they stand in. Throws ConfigError.
-[[nodiscard]] StudyConfig load_study(const std::string& given);
+// whole: they are relative to the file that they stand in. `sets`: KEY=VALUE, for a key of the
+// study or, where the study has none of that name, of its base. Throws ConfigError.
+[[nodiscard]] StudyConfig load_study(const std::string& given,
+                                     std::span<const std::string> sets = {});
 
 }  // namespace norma::study
 

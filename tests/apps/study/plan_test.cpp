@@ -183,6 +183,28 @@ TEST_CASE("the base may be a file of its own", "[study]") {
   CHECK(plan.runs[0].hash == make_plan(test::small_study()).runs[0].hash);
 }
 
+TEST_CASE("--set is of the study, or else of its base, and may be a file's", "[study]") {
+  const TemporaryFolder folder;
+  Json study = config::parse_json(test::kStudy);
+  std::ofstream(folder / "whole.json") << study.dump();
+  std::ofstream(folder / "base.json") << study["base"].dump();
+  study["base"] = "base.json";
+  std::ofstream(folder / "parts.json") << study.dump();
+  const std::vector<std::string> sets = {"train.steps=3", "base.train.batch=5", "seeds=[7]"};
+  for (const char* file : {"whole.json", "parts.json"}) {
+    INFO(file);
+    const Plan plan = make_plan(load_study(folder / file, sets));
+    CHECK(plan.seeds == std::vector<std::int64_t>{7});
+    for (const PlannedRun& run : plan.runs) {
+      CHECK(run.config.at("train").at("steps") == 3);
+      CHECK(run.config.at("train").at("batch") == 5);
+    }
+  }
+  const std::vector<std::string> wrong = {"train.stepz=3"};
+  NORMA_CHECK_ERROR(make_plan(load_study(folder / "whole.json", wrong)),
+                    "train.stepz: unknown key; the nearest known name is \"steps\"");
+}
+
 TEST_CASE("paths of data are relative to the study's file, in arms and factors too", "[study]") {
   const TemporaryFolder folder;
   std::ofstream(folder / "a.txt") << "abababab abababab abababab";
