@@ -9,14 +9,14 @@
 namespace norma::study {
 
 struct StudyOptions {
-  std::vector<std::string> sets;  // KEY=VALUE, as load_study() takes them
-  std::string folder;             // of the study; empty: studies/<name>
-  std::string program;            // that runs `train`; empty: this program
-  std::int64_t jobs = 0;          // runs at a time; 0: as the study or the machine has it
-  bool fresh = false;             // forget what is done
-  bool quiet = false;             // no progress; warnings alone
-  Ranks* ranks = nullptr;         // that take runs too
-  bool no_share = false;          // train each run from its first step
+  std::string folder;                  // of the study; empty: studies/<name>
+  std::string program;                 // that runs `train`; empty: this program
+  std::int64_t jobs = 0;               // runs at a time; 0: as the study or the machine has it
+  bool fresh = false;                  // forget what is done
+  bool quiet = false;                  // no progress; warnings alone
+  Ranks* ranks = nullptr;              // that take runs too
+  bool no_share = false;               // train each run from its first step
+  std::vector<std::string> sets = {};  // KEY=VALUE, as load_study() takes them
 };
 
 enum class StudyStatus { as_expected, unexpected, interrupted };
