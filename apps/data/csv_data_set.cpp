@@ -168,10 +168,11 @@ std::unique_ptr<DataSet> CsvConfig::make(const DataContext& run) const {
     arrays.labels = Tensor::empty({n}, DType::i64);
     std::int64_t* y = arrays.labels.mutable_data<std::int64_t>();
     for (const std::string& value : values) *y++ = ids.at(value);
-    require(!look_measured(arrays.class_names, values.size()),
-            "{}: the target \"{}\" has {} different numbers in {} rows; give task: regression for a "
-            "number",
-            path, table.names[goal], arrays.class_names.size(), values.size());
+    require(
+        !look_measured(arrays.class_names, values.size()),
+        "{}: the target \"{}\" has {} different numbers in {} rows; give task: regression for a "
+        "number",
+        path, table.names[goal], arrays.class_names.size(), values.size());
   }
   if (table.has_header) {
     arrays.columns = table.names;

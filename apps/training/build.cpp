@@ -54,7 +54,8 @@ std::string shape_hint(const Shape& output, const Shape& expected) {
     return fmt::format("; give its last layer out: {}", expected[-1]);
   }
   if (expected.rank() <= 1 && output.rank() > expected.rank()) {
-    return "; a \"flatten\" or \"global_avg_pool\" before its last layers makes one axis of several";
+    return "; a \"flatten\" or \"global_avg_pool\" before its last layers makes one axis of "
+           "several";
   }
   return "";
 }

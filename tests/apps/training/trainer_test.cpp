@@ -151,7 +151,8 @@ TEST_CASE("what does not fit is told before a folder is made", "[training]") {
   config = shift_config(5);
   config["model"] = Json::parse(
       R"({"type": "sequential", "layers": [{"type": "embedding", "out": 4}, {"type": "linear", "out": 7}]})");
-  NORMA_CHECK_ERROR(train(config, folder / "run"), "its output has shape (8, 7) a sample; the data have 16 "
+  NORMA_CHECK_ERROR(train(config, folder / "run"),
+                    "its output has shape (8, 7) a sample; the data have 16 "
                     "classes, so that cross_entropy needs (8, 16); give its last layer out: 16");
   config["data"] = {{"type", "fashion_mnist"}, {"limit", 100}};
   config["model"]["layers"] = Json::parse(R"([{"type": "linear", "out": 10}])");
