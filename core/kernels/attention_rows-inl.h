@@ -203,9 +203,11 @@ HWY_INLINE void BackwardRow(const AttentionTask<T>& a, const RowInputs<T>& in, s
   // Dropout begins at a multiple of 4, where vectors may be shorter.
   const std::int64_t step = HWY_MAX(lanes, std::int64_t{4});
   const std::int64_t v0 = lo / step * step, v1 = hi == lo ? v0 : (hi + lanes - 1) / lanes * lanes;
-  std::fill(s, s + v0, T{0});
+  // The products begin at a whole vector, which may lie behind v0; what stands before is anything.
+  const std::int64_t computed = lo / lanes * lanes;
+  std::fill(s, s + computed, T{0});
   std::fill(s + v1, s + padded, T{0});
-  std::fill(dp, dp + v0, T{0});
+  std::fill(dp, dp + computed, T{0});
   std::fill(dp + v1, dp + padded, T{0});
   if (hi == lo) return;
   const auto vm = hn::Set(d, max), vi = hn::Set(d, inverse), vd = hn::Set(d, delta);
