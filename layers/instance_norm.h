@@ -17,7 +17,9 @@ struct InstanceNormConfig : ChannelNormOptions {
 
 // y = weight * (x - mean) / sqrt(var + eps) + bias, mean and biased var over the space of a
 // channel. Shapes: x (N, C, L) or (N, C, H, W). Inside a transformer x is (B, T, C), and the
-// statistics are over T, of the tokens that count (pass.mask).
+// statistics are over T, of the tokens that count (pass.mask). The running statistics are as
+// BatchNorm's, the mean of the samples' (a momentum of null: the plain average, where PyTorch's
+// InstanceNorm leaves them as they were).
 // Throws: without a spatial axis, and over one value.
 class InstanceNorm final : public ChannelNorm {
  public:

@@ -53,9 +53,6 @@ Tensor alibi_bias(const std::vector<double>& slopes, std::int64_t queries, std::
 }
 
 void RelativePositionConfig::check(config::Problems& problems, const std::string& path) const {
-  if (buckets % 2 != 0) {
-    problems.add(config::join(path, "buckets"), "expected an even number; got {}", buckets);
-  }
   if (max_distance <= buckets / 2) {
     problems.add(config::join(path, "max_distance"),
                  "{} buckets tell the first {} distances apart one by one; give a distance above",

@@ -57,12 +57,14 @@ struct RelativePositionConfig {
   std::int64_t max_distance = 128;
   static config::Fields fields() {
     using namespace config;
-    return {field("buckets", &RelativePositionConfig::buckets,
-                  "Half of them hold one distance each, the others ranges that grow with it; an "
-                  "encoder has one half of all for keys on the right.",
-                  between(4, 65536)),
-            field("max_distance", &RelativePositionConfig::max_distance,
-                  "From here on all distances share the last bucket.", at_least(2))};
+    return {
+        field(
+            "buckets", &RelativePositionConfig::buckets,
+            "Half of them hold one distance each, the others ranges that grow with it; an "
+            "encoder has one half of all for keys on the right. Halves are rounded down, as in T5.",
+            between(4, 65536)),
+        field("max_distance", &RelativePositionConfig::max_distance,
+              "From here on all distances share the last bucket.", at_least(2))};
   }
   void check(config::Problems& problems, const std::string& path) const;
 };
@@ -96,6 +98,7 @@ enum class Direction : std::uint8_t { causal, both };
 // buckets a direction, distances below n/2 have one each, the others lie evenly over the logarithm
 // up to max_distance, and the last bucket holds all that are farther. Direction::both splits the
 // buckets: the upper half is for keys behind the query; Direction::causal puts those into bucket 0.
+// Halves are rounded down: of an odd number, Direction::both leaves the last one unused.
 // Numerics: the logarithm in f32, as T5's code has it.
 [[nodiscard]] std::int64_t relative_bucket(std::int64_t distance, Direction direction,
                                            const RelativePositionConfig& config);

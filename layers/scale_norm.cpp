@@ -26,10 +26,11 @@ ScaleNorm::ScaleNorm(const ScaleNormConfig& config, const Scope& scope, const Si
 }
 
 Tensor ScaleNorm::forward(const Tensor& x, const Forward&) {
-  // A half type has neither the range for weight / eps nor the digits for a length.
+  // A half type has not the digits for a length. The division first: the gradient of
+  // x (weight / length) would form weight / length^2, which leaves the range of f32 soon.
   const DType type = is_half(x.dtype()) ? DType::f32 : x.dtype();
   const Tensor wide = to(x, type), length = norm(wide, {-1}, Keep::yes);
-  return to(wide * (to(weight_, type) / maximum(length, Tensor::scalar(eps_, type))), x.dtype());
+  return to(wide / maximum(length, Tensor::scalar(eps_, type)) * to(weight_, type), x.dtype());
 }
 
 }  // namespace norma

@@ -21,6 +21,7 @@ using Clock = std::chrono::steady_clock;
 // threads, and short enough to pass between two interruptions.
 constexpr std::int64_t kSide = 512;
 constexpr double kFlops = 2.0 * kSide * kSide * kSide;
+constexpr int kTurns = 5;
 
 template <class F>
 double seconds_of(const F& f) {
@@ -88,7 +89,7 @@ Medians median_seconds(std::int64_t sets, double seconds,
 
 std::vector<double> least_in_turns(std::size_t n, const std::function<double(std::size_t)>& f) {
   std::vector<double> least(n, std::numeric_limits<double>::infinity());
-  for (int turn = 0; turn < 3; ++turn) {
+  for (int turn = 0; turn < kTurns; ++turn) {
     for (std::size_t i = 0; i < n; ++i) least[i] = std::min(least[i], f(i));
   }
   return least;

@@ -46,7 +46,7 @@ struct Medians {
                                      const std::function<void(std::int64_t)>& between = {},
                                      const std::function<void()>& beside = {});
 
-// f(0), f(1), ..., f(n - 1) in turns, three times: the least that each gives. What else runs on the
+// f(0), f(1), ..., f(n - 1) in turns, five times: the least that each gives. What else runs on the
 // machine only adds to a time, and what slows it for a while hits all of them.
 [[nodiscard]] std::vector<double> least_in_turns(std::size_t n,
                                                  const std::function<double(std::size_t)>& f);

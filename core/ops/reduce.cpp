@@ -193,14 +193,15 @@ Tensor deviation(const Tensor& x, const Axes& axes, VarOptions options) {
          std::sqrt(static_cast<double>(n - options.correction));
 }
 
-// dx = dy * x / y, and 0 where y is 0: there x is 0, and y is replaced by 1.
+// dx = x / y * dy, and 0 where y is 0: there x is 0, and y is replaced by 1. In this order, since
+// dy / y leaves the range of f32 where dy is of the order of 1 / y (as that of a division by y is).
 const OpInfo norm_op{
     "norm", [](BackwardContext& ctx) {
       if (!ctx.needs(0)) return;
       const AxisMask mask = ctx.attrs<ReduceAttrs>().mask;
       const Tensor y = kept(ctx, ctx.saved(1), mask);
       const Tensor safe = where(eq(y.detach(), 0.0), Tensor::scalar(1.0, y.dtype()), y);
-      ctx.set_grad(0, mul(ctx.saved(0), div(kept(ctx, ctx.grad_output(), mask), safe)));
+      ctx.set_grad(0, mul(div(ctx.saved(0), safe), kept(ctx, ctx.grad_output(), mask)));
     }};
 
 Tensor norm(const Tensor& x, const Axes& axes, Keep keep) {
