@@ -36,7 +36,7 @@ struct AttentionInputs {
 // stats (batch, heads, queries, 2): the largest l of the row in units of ln 2, and 1 / sum exp.
 // largest (batch, heads), may be null: the largest scale * q[i] . k[j] of the pairs whose l is
 // above -inf, before cap and bias; NaN where one of them is. Numerics: running maximum over blocks
-// of keys; exp as Exp2() of attention_tile-inl.h (f32).
+// of keys; exp as exp2() of attention_tile-inl.h (f32).
 void attention_forward(const AttentionShape& shape, const AttentionInputs<float>& in, float* y,
                        float* stats, float* largest);
 void attention_forward(const AttentionShape& shape, const AttentionInputs<double>& in, double* y,

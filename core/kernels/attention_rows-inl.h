@@ -167,15 +167,15 @@ HWY_INLINE T ForwardRow(const AttentionTask<T>& a, const RowInputs<T>& in, std::
   const auto vm = hn::Set(d, max);
   auto p0 = hn::Zero(d), p1 = p0;
   for (j = v0; j + 2 * lanes <= v1; j += 2 * lanes) {
-    const auto e0 = Exp2(d, hn::Sub(hn::LoadU(d, s + j), vm));
-    const auto e1 = Exp2(d, hn::Sub(hn::LoadU(d, s + j + lanes), vm));
+    const auto e0 = exp2(d, hn::Sub(hn::LoadU(d, s + j), vm));
+    const auto e1 = exp2(d, hn::Sub(hn::LoadU(d, s + j + lanes), vm));
     hn::StoreU(e0, d, s + j);
     hn::StoreU(e1, d, s + j + lanes);
     p0 = hn::Add(p0, e0);
     p1 = hn::Add(p1, e1);
   }
   if (j < v1) {
-    const auto e0 = Exp2(d, hn::Sub(hn::LoadU(d, s + j), vm));
+    const auto e0 = exp2(d, hn::Sub(hn::LoadU(d, s + j), vm));
     hn::StoreU(e0, d, s + j);
     p0 = hn::Add(p0, e0);
   }
@@ -216,7 +216,7 @@ HWY_INLINE void BackwardRow(const AttentionTask<T>& a, const RowInputs<T>& in, s
     // for j: p = 2^(s[j] - max) * inverse, dp[j] = p * (dp[j] - delta), s[j] = p
     for (std::int64_t j = v0; j < v1; j += lanes) {
       const auto x = Hide(d, hn::LoadU(d, s + j), j, lo, hi);
-      const auto p = hn::Mul(Exp2(d, hn::Sub(x, vm)), vi);
+      const auto p = hn::Mul(exp2(d, hn::Sub(x, vm)), vi);
       hn::StoreU(p, d, s + j);
       hn::StoreU(hn::Mul(p, hn::Sub(hn::LoadU(d, dp + j), vd)), d, dp + j);
     }
@@ -228,7 +228,7 @@ HWY_INLINE void BackwardRow(const AttentionTask<T>& a, const RowInputs<T>& in, s
     const std::int64_t left = a.shape.keys - in.j0 - j;
     auto x = Logit(d, a, hn::LoadU(d, s + j), in.bias, in.mask, j, left, &slope);
     x = Hide(d, x, j, lo, hi);
-    const auto p = hn::Mul(Exp2(d, hn::Sub(x, vm)), vi);
+    const auto p = hn::Mul(exp2(d, hn::Sub(x, vm)), vi);
     auto g = hn::LoadU(d, dp + j), kept = p;
     if (a.shape.dropout > 0) {
       const auto keep = hn::LoadU(d, in.keep + j - v0);

@@ -107,7 +107,7 @@ HWY_NOINLINE void Multiply(const Product<T>& p) {
 // with n the nearest whole number, or sixteenth where that is looked up, and a minimax polynomial
 // of 2^f (relative error in exact numbers 1.9e-9). See Note [Tables in registers].
 template <class D, class T = hn::TFromD<D>>
-HWY_INLINE hn::Vec<D> Exp2(D d, hn::Vec<D> x) {
+HWY_INLINE hn::Vec<D> exp2(D d, hn::Vec<D> x) {
   if constexpr (sizeof(T) == 8) {
     const auto y = hn::Exp(d, hn::Mul(x, hn::Set(d, 0.693147180559945309)));
     // Highway's Exp gives 0 for NaN.

@@ -107,12 +107,12 @@ TEST_CASE("the table shows shares and ratios", "[apps]") {
 
 TEST_CASE("in turns, each counts with its least", "[apps]") {
   std::vector<std::size_t> calls;
-  const double values[] = {5, 2, 3, 7, 4, 1};
+  const double values[] = {5, 2, 3, 7, 4, 1, 6, 8, 9, 3};
   const std::vector<double> least = least_in_turns(2, [&](std::size_t i) {
     calls.push_back(i);
     return values[calls.size() - 1];
   });
-  CHECK(calls == std::vector<std::size_t>{0, 1, 0, 1, 0, 1});
+  CHECK(calls == std::vector<std::size_t>{0, 1, 0, 1, 0, 1, 0, 1, 0, 1});
   CHECK(least == std::vector<double>{3, 1});
 }
 
