@@ -52,9 +52,9 @@ LossConfig::Operands LossConfig::operands(const Tensor& x, const Tensor& target)
 }
 
 Tensor LossConfig::apply(const Tensor& x, const Tensor& target) const {
-  const auto [outputs, targets] = operands(x, target);
-  if (get_if<BceConfig>()) require_probabilities(targets);
-  return visit([&](const auto& loss) { return loss.apply(outputs, targets); });
+  const Operands of = operands(x, target);
+  if (get_if<BceConfig>()) require_probabilities(of.targets);
+  return visit([&](const auto& loss) { return loss.apply(of.outputs, of.targets); });
 }
 
 Tensor LossConfig::sum(const Tensor& x, const Tensor& target) const {

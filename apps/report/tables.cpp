@@ -1,6 +1,7 @@
 #include "apps/report/tables.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -172,7 +173,7 @@ std::string settings_html(const Subject& subject) {
   std::vector<std::string> different;
   for (const auto& [path, texts] : flat) {
     if (path == "name" || (path == "seed" && !subject.claims.empty())) continue;
-    if (std::any_of(texts.begin(), texts.end(), [&](const auto& t) { return t != texts[0]; })) {
+    if (std::adjacent_find(texts.begin(), texts.end(), std::not_equal_to<>()) != texts.end()) {
       different.push_back(path);
     }
   }
