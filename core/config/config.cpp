@@ -55,7 +55,8 @@ std::string rows(const StructType& type, const std::string& prefix, bool with_in
     if (inner && !with_inner && f.limits.required) standard = "must be given; see below";
     out += fmt::format("| `{}` | {} | {} | {} | {} |\n", key, cell(f.type().expected()),
                        cell(standard), range_text(f.limits), cell(f.doc));
-    if (inner && with_inner) out += rows(*inner, key + (f.type().as_struct() ? "." : "[]."), true);
+    const char* below = f.type().takes(Json::array()) ? "[]." : ".";
+    if (inner && with_inner) out += rows(*inner, key + below, true);
   }
   return out;
 }

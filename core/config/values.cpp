@@ -220,7 +220,11 @@ Json OptionalType::schema(SchemaParts& parts, const Limits& limits) const {
   return Json{{"anyOf", Json::array({inner_().schema(parts, limits), Json{{"type", "null"}}})}};
 }
 
-std::string OptionalType::expected() const { return inner_().expected() + " or null"; }
+std::string OptionalType::expected() const {
+  // Behind a list, null would read as one of its elements.
+  const bool list = inner_().takes(Json::array());
+  return list ? "null or " + inner_().expected() : inner_().expected() + " or null";
+}
 
 bool OptionalType::takes(const Json& value) const {
   return value.is_null() || inner_().takes(value);

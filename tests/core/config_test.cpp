@@ -421,6 +421,48 @@ TEST_CASE("the documentation has a table a structure and every family once") {
   CHECK(config::families(config::type_of<ExampleConfig>()).size() == 2);
 }
 
+struct LevelConfig {
+  double level = 1;
+  static config::Fields fields() {
+    return {config::field("level", &LevelConfig::level, "The level.")};
+  }
+};
+struct LevelsConfig {
+  static constexpr const char* type = "levels";
+  static constexpr const char* doc = "Levels.";
+  static constexpr const char* source = "by hand";
+  std::optional<LevelConfig> one;
+  std::vector<LevelConfig> many;
+  std::optional<std::vector<std::string>> names;
+  static config::Fields fields() {
+    using namespace config;
+    return {field("one", &LevelsConfig::one, "One."), field("many", &LevelsConfig::many, "Many."),
+            field("names", &LevelsConfig::names, "Names.")};
+  }
+};
+
+struct LevelFamily : config::OneOf<LevelsConfig> {
+  static constexpr const char* family = "levels";
+  static constexpr const char* family_doc = "Levels.";
+  using OneOf::OneOf;
+};
+struct HolderConfig {
+  LevelFamily levels;
+  static config::Fields fields() {
+    return {config::field("levels", &HolderConfig::levels, "Levels.")};
+  }
+};
+
+TEST_CASE("the documentation tells a list from an object, and what may be null") {
+  const std::string text = config::markdown<HolderConfig>("Holder");
+  INFO(text);
+  for (const char* expected :
+       {"| `one` | an object or null |", "| `many` | a list, each an object |",
+        "| `names` | null or a list, each a string |", "| `one.level` |", "| `many[].level` |"}) {
+    CHECK(test::contains(text, expected));
+  }
+}
+
 // --- Names. ------------------------------------------------------------------------------------
 TEST_CASE("edit distance and the nearest name") {
   CHECK(config::edit_distance("", "abc") == 3);
