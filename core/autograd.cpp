@@ -140,7 +140,11 @@ Source::~Source() {
 }
 
 void allow_recompute(const Tensor& output) {
-  if (Node* node = output.impl()->node.get()) node->recomputable = true;
+  Node* node = output.impl()->node.get();
+  if (!node) return;
+  require(node->op->recompute && node->num_outputs == 1,
+          "{}: allow_recompute needs an op with OpInfo::recompute and one output", node->op->name);
+  node->recomputable = true;
 }
 
 int register_hook(const Tensor& tensor, Hook hook) {
@@ -236,7 +240,10 @@ Tensor BackwardContext::recomputed_beside() const {
 
 Tensor BackwardContext::take_saved(int index) {
   Saved& s = node_.saved[static_cast<std::size_t>(index)];
-  if (!s.tensor.defined() || s.widen || !exclusive(s.tensor) || !engine_.last_use(node_)) return {};
+  if (!s.tensor.defined() || s.widen || s.tensor.version() != s.version || !exclusive(s.tensor) ||
+      !engine_.last_use(node_)) {
+    return {};
+  }
   return std::move(s.tensor);
 }
 

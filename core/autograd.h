@@ -21,7 +21,7 @@ namespace norma {
 
 class BackwardContext;
 
-// What autograd knows of an op. One constant an op, in core/ops/<op>.cpp, listed in ops/list.h.
+// What autograd knows of an op. One constant an op, in core/ops/<op>.cpp, listed in ops/list.cpp.
 struct OpInfo {
   const char* name;
   // Computes the gradients of the inputs. A primitive op writes it with ops, so that it can be
@@ -203,7 +203,8 @@ void record(const OpInfo& op, Tensor& output, std::initializer_list<Tensor> inpu
          std::span<const Tensor>(saved.begin(), saved.size()), attrs);
 }
 
-// See Note [Recomputed]. `output` is the op's only one; nothing happens if it was not recorded.
+// See Note [Recomputed]. Nothing happens if `output` was not recorded. Throws Error for an op
+// without OpInfo::recompute, or of more than one output.
 void allow_recompute(const Tensor& output);
 
 // Where a backward kernel may write the gradient of an input.

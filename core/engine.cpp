@@ -1,6 +1,8 @@
 #include "core/engine.h"
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 
 #include "core/kernels/convert.h"
 #include "core/kernels/pointwise.h"
@@ -42,8 +44,8 @@ void add_in_place(Tensor& into, const Tensor& g) {
 class SpinLock {
  public:
   explicit SpinLock(std::atomic_flag& flag) : flag_(flag) {
-    while (flag_.test_and_set(std::memory_order_acquire)) {
-    }
+    // Whole kernels run under it: a thread that waits gives its core away.
+    while (flag_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
   }
   ~SpinLock() { flag_.clear(std::memory_order_release); }
   SpinLock(const SpinLock&) = delete;

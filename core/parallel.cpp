@@ -4,8 +4,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <limits>
 #include <mutex>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -25,16 +28,15 @@ int default_threads() {
 #endif
 }
 
-std::atomic<int> g_threads{0};
+std::atomic<int> g_threads{0};  // 0: not set
 thread_local bool t_in_parallel = false;
 
 }  // namespace
 
 int num_threads() {
+  static const int standard = default_threads();
   const int n = g_threads.load(std::memory_order_relaxed);
-  if (n > 0) return n;
-  g_threads.store(default_threads(), std::memory_order_relaxed);
-  return g_threads.load(std::memory_order_relaxed);
+  return n > 0 ? n : standard;
 }
 
 void set_num_threads(int n) {
@@ -113,11 +115,10 @@ class Helpers {
 
   void run(std::int64_t chunks, Body body, void* context) {
     const std::unique_lock busy(caller_, std::try_to_lock);
-    const int helpers = static_cast<int>(std::min<std::int64_t>(threads_to_use(), chunks)) - 1;
-    if (!busy || helpers < 1) return run_alone(chunks, body, context);
-    for (; started_ < helpers; ++started_) {
-      std::thread([this, index = started_] { serve(index); }).detach();
-    }
+    if (!busy) return run_alone(chunks, body, context);
+    const int wanted = static_cast<int>(std::min<std::int64_t>(threads_to_use(), chunks)) - 1;
+    const int helpers = start(wanted);
+    if (helpers < 1) return run_alone(chunks, body, context);
     const std::int64_t parts = helpers + 1;
     job_ = (job_ + 1) & kLeft;
     bool asleep = false;
@@ -162,6 +163,20 @@ class Helpers {
     return cores;
   }
   static int threads_to_use() { return std::min(num_threads(), cores()); }
+
+  // Starts threads until there are `wanted`; how many of these there are. Where the system refuses
+  // one, fewer give the same result; it is not asked again.
+  int start(int wanted) {
+    wanted = std::min(wanted, most_);
+    try {
+      for (; started_ < wanted; ++started_) {
+        std::thread([this, index = started_] { serve(index); }).detach();
+      }
+    } catch (const std::system_error&) {
+      most_ = started_;
+    }
+    return std::min(wanted, started_);
+  }
 
   // Part i of `parts` ends before this chunk.
   static std::int64_t part_end(std::int64_t i, std::int64_t parts, std::int64_t chunks) {
@@ -253,6 +268,7 @@ class Helpers {
 
   std::mutex caller_;  // one loop at a time; others run on their callers' threads
   int started_ = 0;
+  int most_ = std::numeric_limits<int>::max();
   std::uint64_t job_ = 0;       // the caller's
   std::uint64_t expected_ = 0;  // what done_ will be
   // What is read beside a part lies apart from what every job writes. The first part is the

@@ -18,7 +18,9 @@ namespace norma {
 void set_num_threads(int n);
 // True iff the program was built with OpenMP; without it every loop runs on the calling thread.
 [[nodiscard]] bool has_threads();
-// True iff the calling thread is inside a parallel_for; a nested loop runs on the calling thread.
+// True iff the calling thread runs a chunk of a loop that several threads share: loops inside of it
+// run on the calling thread. (A loop of one chunk, or on one thread, does not count: what is inside
+// of it may still be shared out.)
 [[nodiscard]] bool in_parallel();
 
 namespace detail {

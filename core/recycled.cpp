@@ -85,6 +85,9 @@ void give_small(void* block, std::size_t bytes) {
     ::operator delete(block, std::align_val_t(kStep));
     return;
   }
+  // A thread may free without having taken any.
+  if (!t_lists[c]) [[unlikely]]
+    t_heir.be_there();
   t_lists[c] = new (block) Block{t_lists[c]};
 }
 

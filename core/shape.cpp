@@ -32,6 +32,10 @@ Shape Shape::sub(int first, int last) const {
   return Shape(std::span<const std::int64_t>(begin() + first, begin() + last));
 }
 
+void Shape::throw_too_large() const {
+  throw Error::format("shape: {} has more elements than can be counted", *this);
+}
+
 std::int64_t Shape::numel(int first, int last) const { return sub(first, last).numel(); }
 
 bool Shape::operator==(const Shape& other) const {

@@ -23,10 +23,13 @@ class Shape {
   explicit Shape(std::span<const std::int64_t> sizes);
 
   [[nodiscard]] int rank() const { return rank_; }
-  // Product of the sizes: 1 for a scalar, 0 if any axis is empty.
+  // Product of the sizes: 1 for a scalar, 0 if any axis is empty. Throws Error beyond 2^63.
   [[nodiscard]] std::int64_t numel() const {
     std::int64_t n = 1;
-    for (int i = 0; i < rank_; ++i) n *= sizes_[i];
+    bool too_large = false;
+    for (int i = 0; i < rank_; ++i) too_large |= __builtin_mul_overflow(n, sizes_[i], &n);
+    if (too_large) [[unlikely]]
+      throw_too_large();
     return n;
   }
   // The size of an axis; a negative axis counts from the end. Throws Error outside the rank.
@@ -48,6 +51,8 @@ class Shape {
   [[nodiscard]] std::string to_string() const;
 
  private:
+  [[noreturn]] void throw_too_large() const;
+
   std::array<std::int64_t, kMaxRank> sizes_{};
   int rank_ = 0;
 };

@@ -4,20 +4,11 @@
 #include <cstring>
 
 #include "core/autograd.h"
+#include "core/convert_value.h"
+#include "core/kernels/convert.h"
 
 namespace norma {
 namespace {
-
-template <class To, class From>
-To convert(From x) {
-  if constexpr (std::is_same_v<From, bf16> || std::is_same_v<From, f16>) {
-    return convert<To>(static_cast<float>(x));
-  } else if constexpr (std::is_same_v<To, bf16> || std::is_same_v<To, f16>) {
-    return To(static_cast<float>(x));
-  } else {
-    return static_cast<To>(x);
-  }
-}
 
 // Bytes of a tensor of this shape. Throws Error where no memory could hold it.
 std::int64_t bytes_of(const Shape& shape, DType dtype) {
@@ -77,19 +68,18 @@ Tensor Tensor::arange(std::int64_t n, DType dtype) {
   Tensor x = empty(Shape{n}, dtype);
   dispatch_all(dtype, [&]<class T>() {
     T* p = x.mutable_data<T>();
-    for (std::int64_t i = 0; i < n; ++i) p[i] = convert<T>(i);
+    for (std::int64_t i = 0; i < n; ++i) p[i] = convert_value<T>(i);
   });
   return x;
 }
 
 Tensor Tensor::from(const Shape& shape, std::span<const double> values, DType dtype) {
   require(static_cast<std::int64_t>(values.size()) == shape.numel(),
-          "tensor: shape {} needs {} values; got {}", shape.to_string(), shape.numel(),
-          values.size());
+          "tensor: shape {} needs {} values; got {}", shape, shape.numel(), values.size());
   Tensor x = empty(shape, dtype);
   dispatch_all(dtype, [&]<class T>() {
     std::transform(values.begin(), values.end(), x.mutable_data<T>(),
-                   [](double v) { return convert<T>(v); });
+                   [](double v) { return convert_value<T>(v); });
   });
   return x;
 }
@@ -100,8 +90,7 @@ Tensor Tensor::from(const Shape& shape, std::initializer_list<double> values, DT
 
 Tensor Tensor::from_ids(const Shape& shape, std::span<const std::int64_t> values) {
   require(static_cast<std::int64_t>(values.size()) == shape.numel(),
-          "tensor: shape {} needs {} values; got {}", shape.to_string(), shape.numel(),
-          values.size());
+          "tensor: shape {} needs {} values; got {}", shape, shape.numel(), values.size());
   Tensor x = empty(shape, DType::i64);
   std::copy(values.begin(), values.end(), x.mutable_data<std::int64_t>());
   return x;
@@ -134,7 +123,7 @@ std::vector<double> Tensor::to_vector() const {
   std::vector<double> out(static_cast<std::size_t>(numel()));
   dispatch_all(dtype(), [&]<class T>() {
     const T* p = data<T>();
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = convert<double>(p[i]);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = convert_value<double>(p[i]);
   });
   return out;
 }
@@ -143,7 +132,7 @@ std::vector<std::int64_t> Tensor::to_ids() const {
   std::vector<std::int64_t> out(static_cast<std::size_t>(numel()));
   dispatch_all(dtype(), [&]<class T>() {
     const T* p = data<T>();
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = convert<std::int64_t>(p[i]);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = convert_value<std::int64_t>(p[i]);
   });
   return out;
 }
@@ -152,7 +141,7 @@ void Tensor::fill_(double value) {
   check_in_place(*this, "fill_");
   dispatch_all(dtype(), [&]<class T>() {
     T* p = mutable_data<T>();
-    std::fill(p, p + numel(), convert<T>(value));
+    std::fill(p, p + numel(), convert_value<T>(value));
   });
 }
 
@@ -163,13 +152,7 @@ void Tensor::copy_(const Tensor& source) {
     std::memmove(mutable_raw(), source.raw(), static_cast<std::size_t>(numel() * size_of(dtype())));
     return;
   }
-  dispatch_all(dtype(), [&]<class To>() {
-    To* to = mutable_data<To>();
-    dispatch_all(source.dtype(), [&]<class From>() {
-      const From* from = source.data<From>();
-      for (std::int64_t i = 0; i < numel(); ++i) to[i] = convert<To>(from[i]);
-    });
-  });
+  kernels::convert(source.dtype(), source.raw(), dtype(), mutable_raw(), numel());
 }
 
 Tensor& Tensor::set_requires_grad(bool on) {

@@ -130,7 +130,7 @@ class Tensor {
   Ref<TensorImpl> impl_;
 };
 
-// Insides of a tensor. Only autograd.cpp and tensor.cpp look here.
+// Insides of a tensor: for autograd, the engine, flat buffers and casts.
 struct TensorImpl : RefCounted<TensorImpl>, Recycled {
   Ref<Storage> storage;
   std::int64_t offset_bytes = 0;

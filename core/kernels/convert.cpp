@@ -1,9 +1,9 @@
 #include "core/kernels/convert.h"
 
 #include <algorithm>
-#include <limits>
 #include <type_traits>
 
+#include "core/convert_value.h"
 #include "core/kernels/convert_half.h"
 #include "core/kernels/pointwise.h"
 #include "core/parallel.h"
@@ -11,35 +11,14 @@
 namespace norma::kernels {
 namespace {
 
-template <class T>
-inline constexpr bool kHalf = std::is_same_v<T, bf16> || std::is_same_v<T, f16>;
-
-template <class To, class From>
-To convert_one(From x) {
-  if constexpr (kHalf<From>) {
-    return convert_one<To>(static_cast<float>(x));
-  } else if constexpr (kHalf<To>) {
-    return To(static_cast<float>(x));
-  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    // The upper end is not always a value of From; its successor is, a power of two.
-    constexpr From kLow = static_cast<From>(std::numeric_limits<To>::min());
-    constexpr From kEnd = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * 2;
-    if (!(x >= kLow)) return x < kLow ? std::numeric_limits<To>::min() : To{0};
-    if (x >= kEnd) return std::numeric_limits<To>::max();
-    return static_cast<To>(x);
-  } else {
-    return static_cast<To>(x);
-  }
-}
-
 // for (i < n) y[i] = x[i];
 template <class From, class To>
 void convert_range(const From* x, To* y, std::int64_t n) {
-  if constexpr ((kHalf<From> && std::is_same_v<To, float>) ||
-                (kHalf<To> && std::is_same_v<From, float>)) {
+  if constexpr ((kIsHalf<From> && std::is_same_v<To, float>) ||
+                (kIsHalf<To> && std::is_same_v<From, float>)) {
     convert_half(x, y, n);
   } else {
-    for (std::int64_t i = 0; i < n; ++i) y[i] = convert_one<To>(x[i]);
+    for (std::int64_t i = 0; i < n; ++i) y[i] = convert_value<To>(x[i]);
   }
 }
 

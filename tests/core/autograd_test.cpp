@@ -7,6 +7,7 @@
 
 #include "core/ops/arithmetic.h"
 #include "core/ops/broadcast.h"
+#include "core/ops/linear.h"
 #include "core/ops/norm_rows.h"
 #include "tests/support/op_case.h"
 
@@ -274,6 +275,49 @@ TEST_CASE("an op without a backward throws when it is recorded", "[autograd]") {
   const Tensor x = leaf({1.0});
   Tensor y = x.clone();
   NORMA_CHECK_ERROR(record(op, y, {x}, {}), "toy: has no gradient; detach() its input");
+}
+
+TEST_CASE("a saved tensor that only the op still holds, changed in place before", "[autograd]") {
+  // y = x^2, computed again from its saved factor, which is taken out of the node.
+  static int taken = 0;
+  static const OpInfo op{"toy",
+                         [](BackwardContext& ctx) {
+                           const Tensor slope = ctx.recomputed_beside();
+                           ctx.set_grad(0, mul(ctx.grad_output(), slope));
+                         },
+                         nullptr,
+                         [](BackwardContext& ctx) {
+                           Tensor x = ctx.take_saved(0);
+                           if (x.defined()) {
+                             ++taken;
+                           } else {
+                             x = ctx.saved(0);
+                           }
+                           ctx.set_recomputed(mul(x, x), mul_scalar(x, 2.0));
+                         }};
+  const Tensor x = Tensor::full(Shape{1, 1}, 3, DType::f64),
+               w = Tensor::ones(Shape{1, 1}, DType::f64);
+  Tensor(x).set_requires_grad();
+  Tensor(w).set_requires_grad();
+  const auto result = [&](bool change) {
+    Tensor y = mul(x, x).detach(), factor = x.detach().clone();
+    record(op, y, {x}, {factor});
+    allow_recompute(y);
+    if (change) factor.fill_(5.0);
+    return linear(y, w, {});
+  };
+  CHECK(grad(result(false), {x, w})[0].item() == 6);
+  CHECK(taken == 1);
+  NORMA_CHECK_ERROR(grad(result(true), {x, w}), "was changed in place since");
+}
+
+TEST_CASE("an op that cannot compute its output again is not asked to", "[autograd]") {
+  static const OpInfo op{"toy", [](BackwardContext& ctx) { ctx.set_grad(0, ctx.grad_output()); }};
+  const Tensor x = leaf({1.0});
+  Tensor y = x.clone();
+  allow_recompute(y);  // not recorded
+  record(op, y, {x}, {});
+  NORMA_CHECK_ERROR(allow_recompute(y), "toy: allow_recompute needs an op with OpInfo::recompute");
 }
 
 TEST_CASE("wrong calls of backward say what to do", "[autograd]") {

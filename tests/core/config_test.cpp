@@ -225,7 +225,7 @@ TEST_CASE("every wrong value is told, with its path and what was expected") {
       {R"({"model": {"layers": [{"type": "residual", "body": ["relv"]}]}})",
        "model.layers.0.body.0.type: unknown type \"relv\"; the nearest known name is \"relu\""},
       {R"({"model": {"window": "4"}})",
-       "model.window: expected an integer or a list, each an integer or null; got \"4\""},
+       "model.window: expected null or an integer or a list, each an integer; got \"4\""},
       {R"({"model": {"heads": 3}})", "model.heads: must divide the width; got 3 for a width of 32"},
       {R"({"model": {"heads": 0}})", "model.heads: must be at least 1; got 0"},
       {R"([])", "expected an object; got []"},

@@ -18,6 +18,8 @@ TEST_CASE("a shape that no memory could hold is an error, not an overflow", "[te
                     "is too large for any memory");
   NORMA_CHECK_ERROR(Tensor::empty(Shape{kBig, 0, kBig, kBig}), "is too large for any memory");
   CHECK(Tensor::empty(Shape{kBig, 0}).numel() == 0);
+  NORMA_CHECK_ERROR((Shape{kBig, kBig, 4}).numel(),
+                    "(2147483648, 2147483648, 4) has more elements than can be counted");
   const Tensor x = Tensor::zeros(Shape{2}, DType::f64);
   NORMA_CHECK_ERROR(Tensor::view(x.storage(), 0, Shape{kBig, kBig, 4}, DType::f32),
                     "is too large for any memory");
@@ -49,6 +51,22 @@ TEST_CASE("a carved part shares memory, and has a version of its own", "[tensor]
   CHECK(b.version() == version);
   CHECK(whole.to_vector() == std::vector<double>{5, 5, 0, 0});
   NORMA_CHECK_ERROR(Storage::carve(whole.storage(), 24, 16), "do not lie within 32");
+}
+
+TEST_CASE("numbers that an integer type does not hold are its ends, and NaN is 0", "[tensor]") {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  const std::vector<double> bytes{0, 255, 0, 255, 0, 7};
+  CHECK(Tensor::from(Shape{6}, {-1, 300, -kInf, kInf, kNan, 7.9}, DType::u8).to_vector() == bytes);
+  CHECK(Tensor::full(Shape{}, -1, DType::u8).item() == 0);
+  const Tensor wild = Tensor::from(Shape{4}, {kNan, kInf, -1e30, -2.5});
+  const std::vector<std::int64_t> ids{0, kMost, kLeast, -2};
+  CHECK(wild.to_ids() == ids);
+  Tensor copied = Tensor::zeros(Shape{4}, DType::i64);
+  copied.copy_(wild);
+  CHECK(copied.to_ids() == ids);
 }
 
 TEST_CASE("wrong uses of a tensor say what is wrong", "[tensor]") {
