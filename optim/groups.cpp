@@ -40,17 +40,18 @@ config::Fields GroupConfig::fields() {
 
 config::Fields OptimizerOptions::fields() {
   using namespace config;
-  return {field("lr", &OptimizerOptions::lr, "Peak rate, which the schedule scales.",
-                at_least(0) & also_called("learning_rate max_lr")),
-          field("weight_decay", &OptimizerOptions::weight_decay,
-                "L2 penalty; in adamw, lion and muon the decoupled decay per unit of rate.",
-                at_least(0)),
-          field("no_decay", &OptimizerOptions::no_decay,
-                "Globs of parameters without weight decay; null: all with fewer than two axes."),
-          field("groups", &OptimizerOptions::groups,
-                "Settings for some parameters; each belongs to the first group that matches."),
-          field("qk_clip", &OptimizerOptions::qk_clip,
-                "Scales queries and keys down where attention logits exceed tau; null: no.")};
+  return {
+      field("lr", &OptimizerOptions::lr, "Peak rate, which the schedule scales.",
+            at_least(0) & also_called("learning_rate max_lr")),
+      field("weight_decay", &OptimizerOptions::weight_decay,
+            "L2 penalty; in adafactor, adamw, lion and muon the decoupled decay per unit of rate.",
+            at_least(0)),
+      field("no_decay", &OptimizerOptions::no_decay,
+            "Globs of parameters without weight decay; null: all with fewer than two axes."),
+      field("groups", &OptimizerOptions::groups,
+            "Settings for some parameters; each belongs to the first group that matches."),
+      field("qk_clip", &OptimizerOptions::qk_clip,
+            "Scales queries and keys down where attention logits exceed tau; null: no.")};
 }
 
 std::vector<ParameterSetting> assign_groups(const OptimizerOptions& config,
