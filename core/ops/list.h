@@ -1,4 +1,5 @@
-// Every op that autograd knows. Tests go through this list: an op without a test row fails.
+// Every op that autograd knows but that of core/recompute.cpp, which runs other ops again. Tests go
+// through this list: an op without a test row fails.
 #pragma once
 
 #include <span>
