@@ -24,28 +24,14 @@ Signature pooled(const char* name, const Signature& in, const PoolConfig& c) {
   return {.shape = Shape{in.shape[0], pooled(name, in.shape[1], c), pooled(name, in.shape[2], c)}};
 }
 
-class MaxPool2d final : public Layer {
+template <Tensor (*pool)(const Tensor&, Extent, Pool2dOptions)>
+class Pool2d final : public Layer {
  public:
-  MaxPool2d(const PoolConfig& config, const Scope& scope, const Signature& in)
-      : Layer(scope, pooled("max_pool2d", in, config)), config_(config) {}
+  Pool2d(const char* name, const PoolConfig& config, const Scope& scope, const Signature& in)
+      : Layer(scope, pooled(name, in, config)), config_(config) {}
   Tensor forward(const Tensor& x, const Forward&) override {
-    return max_pool2d(
-        x, config_.kernel,
-        {.stride = config_.stride.value_or(config_.kernel), .padding = config_.padding});
-  }
-
- private:
-  PoolConfig config_;
-};
-
-class AvgPool2d final : public Layer {
- public:
-  AvgPool2d(const PoolConfig& config, const Scope& scope, const Signature& in)
-      : Layer(scope, pooled("avg_pool2d", in, config)), config_(config) {}
-  Tensor forward(const Tensor& x, const Forward&) override {
-    return avg_pool2d(
-        x, config_.kernel,
-        {.stride = config_.stride.value_or(config_.kernel), .padding = config_.padding});
+    return pool(x, config_.kernel,
+                {.stride = config_.stride.value_or(config_.kernel), .padding = config_.padding});
   }
 
  private:
@@ -79,11 +65,11 @@ config::Fields PoolConfig::fields() {
 }
 
 LayerPtr MaxPool2dConfig::build(const Scope& scope, const Signature& in) const {
-  return std::make_unique<MaxPool2d>(*this, scope, in);
+  return std::make_unique<Pool2d<max_pool2d>>(type, *this, scope, in);
 }
 
 LayerPtr AvgPool2dConfig::build(const Scope& scope, const Signature& in) const {
-  return std::make_unique<AvgPool2d>(*this, scope, in);
+  return std::make_unique<Pool2d<avg_pool2d>>(type, *this, scope, in);
 }
 
 LayerPtr GlobalAvgPoolConfig::build(const Scope& scope, const Signature& in) const {
