@@ -48,7 +48,7 @@ void Ema::load_state(const std::vector<NamedTensor>& state) {
   for (const NamedTensor& t : mine) {
     const NamedTensor* found = find_tensor(state, t.name);
     require(found && found->tensor.shape() == t.tensor.shape(),
-            "ema: expected '{}' of shape {} in the state", t.name, t.tensor.shape().to_string());
+            "ema: expected '{}' of shape {} in the state", t.name, t.tensor.shape());
   }
   const NoGrad no_grad;
   for (NamedTensor& t : mine) t.tensor.copy_(find_tensor(state, t.name)->tensor);

@@ -214,7 +214,7 @@ config::Fields MuonConfig::fields() {
 }
 
 Tensor newton_schulz(const Tensor& x) {
-  require(x.rank() >= 2, "newton_schulz: expected a matrix; got {}", x.shape().to_string());
+  require(x.rank() >= 2, "newton_schulz: expected a matrix; got {}", x.shape());
   Tensor y = x.clone();
   dispatch_compute(x.dtype(), "newton_schulz", [&]<class T>() {
     orthogonalize(rows_of(x.shape()), cols_of(x.shape()), y.mutable_data<T>());

@@ -90,7 +90,7 @@ void Optimizer::load_state(const std::vector<NamedTensor>& state) {
     const Tensor& tensor = *found->second;
     require(tensor.shape() == t.tensor.shape() && tensor.dtype() == t.tensor.dtype(),
             "optimizer: state '{}' must be {} {}; got {} {}", t.name, name_of(t.tensor.dtype()),
-            t.tensor.shape().to_string(), name_of(tensor.dtype()), tensor.shape().to_string());
+            t.tensor.shape(), name_of(tensor.dtype()), tensor.shape());
   }
   if (given.size() != mine.size()) {
     for (const NamedTensor& t : mine) given.erase(t.name);
