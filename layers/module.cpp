@@ -1,6 +1,5 @@
 #include "layers/module.h"
 
-#include <algorithm>
 #include <set>
 
 #include "core/autograd.h"

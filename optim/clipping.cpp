@@ -1,7 +1,6 @@
 #include "optim/clipping.h"
 
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "core/error.h"

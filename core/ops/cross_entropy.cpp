@@ -5,7 +5,6 @@
 #include "core/kernels/cross_entropy.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/cast.h"
-#include "core/ops/compare.h"
 #include "core/ops/indexing.h"
 #include "core/ops/movement.h"
 #include "core/ops/reduce.h"

@@ -1,12 +1,10 @@
 #include "core/ops/pool.h"
 
-#include <array>
 #include <limits>
 #include <vector>
 
 #include "core/autograd.h"
 #include "core/kernels/pool.h"
-#include "core/ops/arithmetic.h"
 #include "core/ops/cast.h"
 #include "core/ops/indexing.h"
 #include "core/ops/movement.h"

@@ -1,7 +1,7 @@
 #include "core/ops/reduce.h"
 
+#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "core/kernels/reduce.h"
