@@ -51,7 +51,11 @@ class RandomStream {
 };
 
 // Element i depends on (key, i) alone; f32 and f64 tensors get the same values up to rounding.
+// x[i] ~ U[low, high); in a half type, rounding may give high. Throws Error where low > high, or
+// for a type that is not floating.
 void fill_uniform(Tensor& x, double low, double high, RandomKey key);
+// x[i] ~ N(mean, std^2), by Box and Muller. Throws Error where std < 0, or for a type that is not
+// floating.
 void fill_normal(Tensor& x, double mean, double std, RandomKey key);
 // A random order of 0..n-1 (Fisher-Yates).
 [[nodiscard]] std::vector<std::int64_t> random_permutation(std::int64_t n, RandomKey key);

@@ -47,7 +47,8 @@ struct MemoryStats {
 
 [[nodiscard]] MemoryStats memory_stats();
 void reset_peak_bytes();
-// Returns the free blocks to the system.
+// Returns the memory of the free blocks to the system. Small ones stay in their lists, and count as
+// cached, without their pages.
 void release_cached_memory();
 
 }  // namespace norma

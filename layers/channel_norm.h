@@ -12,6 +12,8 @@ struct ChannelNormOptions {
   std::optional<double> momentum = 0.1;
   bool affine = true;
   bool track = true;
+  // In evaluation only running statistics are the same for all tokens.
+  [[nodiscard]] bool per_token() const { return track; }
   static config::Fields fields();
 };
 

@@ -16,6 +16,7 @@ struct LayerNormConfig {
   bool bias = true;
   std::vector<std::int64_t> shape;
   Statistics statistics = Statistics::f32;
+  [[nodiscard]] bool per_token() const { return shape.size() <= 1; }
   static config::Fields fields();
   [[nodiscard]] LayerPtr build(const Scope& scope, const Signature& in) const;
 };

@@ -8,7 +8,7 @@
 //   group_norm      a group of channels and space, a sample   channel               rows
 //   instance_norm   space, a sample and channel               channel               rows
 //   rms_norm        as layer_norm, but mean = 0, beta = 0     element               rows
-//   scale_norm      as rms_norm, without eps in the root      one in all            none: three ops
+//   scale_norm      as rms_norm, without eps in the root      one in all            none: four ops
 //
 // and what takes no statistics: dyt and derf (a bounded curve), none (y = x).
 //
@@ -43,16 +43,12 @@ struct NormConfig : config::OneOf<NormConfigs> {
   [[nodiscard]] LayerPtr build(const Scope& scope, const Signature& in) const {
     return visit([&](const auto& norm) { return norm.build(scope, in); });
   }
-  // True iff in evaluation, inside a transformer, a token's output depends on no other token.
+  // True iff in evaluation, inside a transformer, a token's output depends on no other token. A
+  // norm of which that is not always true says so in a member of this name.
   [[nodiscard]] bool per_token() const {
     return visit([](const auto& norm) {
-      if constexpr (requires { norm.track; }) {
-        return norm.track;
-      } else if constexpr (requires { norm.shape; }) {
-        return norm.shape.size() <= 1;
-      } else {
-        return true;
-      }
+      if constexpr (requires { norm.per_token(); }) return norm.per_token();
+      return true;
     });
   }
 };
